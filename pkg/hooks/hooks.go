@@ -1,0 +1,113 @@
+// Package hooks says what a hook is: what it is told about a delivery and what
+// it may answer.
+//
+// The package holds types only, so that deciding what an answer means (package
+// settle) needs no process and no network. The hooks themselves, one file a
+// kind, are in package kinds.
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Verdict is the kind of an [Outcome].
+type Verdict int
+
+// The zero Verdict is Failed on purpose: a hook that forgets to answer must
+// cause a retry, never an acknowledgement.
+const (
+	Failed     Verdict = iota // did not answer, timed out or crashed; settled as Retry
+	Ack                       // processed
+	Drop                      // will never succeed
+	Retry                     // try again
+	RetryAfter                // try again, no sooner than Outcome.Delay
+)
+
+// String returns the word a spec or a hook uses for v.
+func (v Verdict) String() string {
+	switch v {
+	case Ack:
+		return "ack"
+	case Drop:
+		return "drop"
+	case RetryAfter:
+		return "retry_after"
+	default:
+		return "retry"
+	}
+}
+
+// Outcome is a hook's answer about one delivery.
+type Outcome struct {
+	Verdict Verdict
+	Delay   time.Duration // with RetryAfter; zero or negative is a plain Retry
+	// Reason is one line for people; on a dead-letter copy it becomes
+	// x-rsctl-error. It may hold what the hook printed.
+	Reason string
+	// Reply is published to the delivery's reply_to when the spec asks for it;
+	// nil means no reply.
+	Reply []byte
+}
+
+// Message is a delivery as a hook sees it. Exchange and RoutingKey are those of
+// the first delivery on every attempt, although a retry copy travels through
+// another exchange.
+type Message struct {
+	Queue, Exchange, RoutingKey string
+	Attempt                     int // the first counts as 1
+	MaxAttempts                 int // 0: no cap
+	Redelivered                 bool
+
+	MessageID, CorrelationID     string
+	ContentType, ContentEncoding string
+	Type, AppID, UserID, ReplyTo string
+	Expiration                   string // milliseconds as text, as AMQP has it
+	Timestamp                    int64  // the raw AMQP value, seconds by convention; 0: none
+	Priority                     uint8
+	DeliveryMode                 uint8 // 2: persistent; 0: not set
+
+	// Headers holds values that encoding/json accepts: nil, bool, int64,
+	// uint64, float64, string, []byte, []any and map[string]any of these. A
+	// timestamp is its raw int64, a decimal its text.
+	Headers map[string]any
+	Body    []byte
+}
+
+// A Hook handles one message at a time and is called from many goroutines.
+//
+// Handle must return soon after ctx is done. A hook that ran and failed says so
+// in its Outcome. An error means that the hook could not be run at all and that
+// the message is not to blame; see [UnavailableError].
+type Hook interface {
+	Handle(ctx context.Context, m Message) (Outcome, error)
+}
+
+// A Checker can tell before the first message whether it could be run. The
+// error is one line that names what is wrong and what to do.
+type Checker interface {
+	Check(ctx context.Context) error
+}
+
+// A Closer holds processes or connections that Close ends. Close returns after
+// the last of them has ended.
+type Closer interface {
+	Close() error
+}
+
+// ErrUnavailable is wrapped by every error that means "the hook, not the
+// message, is broken": command not found, connection refused, no such host.
+var ErrUnavailable = errors.New("hook unavailable")
+
+// UnavailableError says what could not be run and why.
+type UnavailableError struct {
+	Target string // the command or URL, safe to print
+	Err    error
+}
+
+func (e *UnavailableError) Error() string { return fmt.Sprintf("%s: %v", e.Target, e.Err) }
+
+// Unwrap lets errors.Is find both the cause and ErrUnavailable.
+func (e *UnavailableError) Unwrap() []error { return []error{ErrUnavailable, e.Err} }

@@ -1,0 +1,97 @@
+package settle
+
+import (
+	"time"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+)
+
+// Decide returns the steps that end a delivery, in order. Exactly one of them
+// settles it, and it is the last; a [Copy] always comes before it.
+func Decide(f Facts, o hooks.Outcome, p Policy) []Step {
+	switch o.Verdict {
+	case hooks.Ack:
+		return []Step{Ack{}}
+	case hooks.Drop:
+		return []Step{Reject{}}
+	}
+	if p.MaxAttempts > 0 && f.Attempt >= p.MaxAttempts {
+		return spent(f, p)
+	}
+	if d := delayOf(f, o, p); d > 0 {
+		return delayed(f, d, p)
+	}
+	return again(f, p)
+}
+
+// delayOf is the delay a retry asks for; 0 for a plain one.
+func delayOf(f Facts, o hooks.Outcome, p Policy) time.Duration {
+	if o.Verdict == hooks.RetryAfter {
+		return max(o.Delay, 0)
+	}
+	if p.Backoff == nil {
+		return 0
+	}
+	return p.Backoff.After(f.Attempt, f.Jitter)
+}
+
+// spent ends a delivery that has used its attempts. A quorum queue is left to
+// the server's own limit, unless copies have restarted the server's count.
+func spent(f Facts, p Policy) []Step {
+	switch {
+	case p.Type == Quorum:
+		return []Step{Reject{Requeue: f.Counted == 0}}
+	case p.DeadLetter == "":
+		return []Step{Warn{WarnDiscarded}, Reject{}}
+	}
+	to := Target{Exchange: p.RetryExchange, Key: p.DeadLetter, Queue: p.DeadLetter}
+	return []Step{Copy{To: to, Purpose: ForDeadLetter}, p.settleOriginal()}
+}
+
+// again is a retry without a delay.
+func again(f Facts, p Policy) []Step {
+	switch {
+	case p.MaxAttempts == 0 && f.Redelivered:
+		return []Step{Pace{RequeueFloor}, Reject{Requeue: true}}
+	case p.MaxAttempts == 0, p.Type == Quorum:
+		return []Step{Reject{Requeue: true}}
+	}
+	return []Step{retryCopy(f, p), p.settleOriginal()}
+}
+
+func delayed(f Facts, d time.Duration, p Policy) []Step {
+	if p.Delay == nil {
+		if p.Type == Quorum {
+			return append([]Step{Warn{WarnDelayDropped}}, again(f, p)...)
+		}
+		return []Step{Later{After: d, Copy: retryCopy(f, p)}, p.settleOriginal()}
+	}
+	var steps []Step
+	if limit := p.Delay.Max; limit > 0 && d > limit {
+		d = limit
+		steps = append(steps, Warn{WarnDelayClamped})
+	}
+	switch p.Delay.Mode {
+	case ModeTimer:
+		return append(steps, Later{After: d, Copy: retryCopy(f, p)}, p.settleOriginal())
+	case ModeHold:
+		return append(append(steps, Wait{d}), again(f, p)...)
+	case ModeNative:
+		return append(steps, Reject{Requeue: true})
+	default:
+		c := Copy{To: p.Delay.Route(d), Purpose: ForDelay, Count: f.Attempt}
+		return append(steps, c, Ack{})
+	}
+}
+
+func retryCopy(f Facts, p Policy) Copy {
+	to := Target{Exchange: p.RetryExchange, Key: p.Queue, Queue: p.Queue}
+	return Copy{To: to, Purpose: ForRetry, Count: f.Attempt}
+}
+
+func (p Policy) settleOriginal() Step {
+	if p.AckOriginal {
+		return Ack{}
+	}
+	return Reject{}
+}

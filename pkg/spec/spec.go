@@ -1,0 +1,236 @@
+// Package spec turns the bytes of a queues.yaml into a [Spec], or into every
+// problem found in it, each with its position.
+//
+// Parsing is pure: the environment and files reach it through [Options]. What a
+// Spec means for the broker is decided by package topology; what it means for
+// one delivery, by package settle.
+package spec
+
+import "time"
+
+// Spec is one parsed and defaulted file. A Spec returned without errors obeys
+// every rule that can be checked without a broker.
+type Spec struct {
+	File            string // as named in messages
+	Dir             string // absolute; relative commands and files resolve against it
+	Broker          Broker
+	DeclareTopology bool
+	Exchanges       []Exchange
+	Queues          []Queue
+}
+
+// Broker says how to reach RabbitMQ.
+type Broker struct {
+	URL            Text // amqp:// or amqps://
+	ManagementURL  Text // http:// or https://; empty Value: no management API
+	TLS            *TLS
+	ConnectionName string
+}
+
+// TLS names the files of an amqps:// connection. Paths are absolute.
+type TLS struct {
+	CAFile, CertFile, KeyFile, ServerName string
+}
+
+// Text is a string that may hold a secret. It prints as Source, so a value that
+// came from the environment or from a file never reaches a log or a message.
+type Text struct {
+	Value  string // what to use
+	Source string // what to show: the text as written, URL passwords masked
+}
+
+// String returns what may be shown.
+func (t Text) String() string { return t.Source }
+
+// QueueType decides who counts attempts: the runtime (classic) or the server
+// (quorum).
+type QueueType string
+
+// The queue types a spec may name.
+const (
+	Classic QueueType = "classic"
+	Quorum  QueueType = "quorum"
+)
+
+// Exchange is one entry of exchanges.
+type Exchange struct {
+	Name       string
+	Type       string
+	Durable    bool // default true
+	AutoDelete bool
+	Internal   bool
+	External   bool // must exist; never declared
+	Arguments  map[string]any
+	Pos        Pos
+}
+
+// Queue is one entry of queues, with defaults applied.
+type Queue struct {
+	Name string
+	Type QueueType
+	Pos  Pos            // of the name
+	Keys map[string]Pos // of each key's value as written here; see At
+
+	Durable, Exclusive, AutoDelete bool
+	External                       bool // must exist; never declared
+
+	Bindings []Binding
+	// The queue's own dead-letter route, for dropped and expired messages; nil
+	// when absent (an empty exchange name is the default exchange).
+	DeadLetterExchange   *string
+	DeadLetterRoutingKey *string
+	// Arguments not modelled by a key: bool, int64, float64, string, []any or
+	// map[string]any of these.
+	Arguments map[string]any
+
+	MaxAttempts    int    // 1 or more; 0: no cap
+	DeadLetter     string // queue name; "": none
+	RetryOriginal  RetryOriginal
+	RetryPublisher *RetryPublisher
+	Delay          *Delay   // nil: none declared
+	Backoff        *Backoff // nil: a plain retry stays a plain retry
+
+	Prefetch    int // 1..65535
+	Concurrency int // 1 or more
+	OrderedBy   *OrderedBy
+	Batch       *Batch
+	Rate        float64 // hook calls per second; 0: no limit
+	Breaker     *Breaker
+	Consumer    Consumer
+	Handler     *Handler // nil: topology only
+}
+
+// At returns where the value of key stands, or the queue's own position when
+// the value was defaulted. Nested keys are joined by dots: "delay.tiers".
+func (q *Queue) At(key string) Pos {
+	if p, ok := q.Keys[key]; ok {
+		return p
+	}
+	return q.Pos
+}
+
+// Binding routes from an exchange to the queue it is written under.
+type Binding struct {
+	Exchange   string
+	RoutingKey string
+	Arguments  map[string]any
+	Pos        Pos
+}
+
+// RetryOriginal says how the original ends once its copy is confirmed.
+type RetryOriginal string
+
+// RejectOriginal is basic.reject without requeue (the default: on a queue with
+// a dead-letter route each retried original also goes there); AckOriginal is
+// basic.ack.
+const (
+	RejectOriginal RetryOriginal = "reject"
+	AckOriginal    RetryOriginal = "ack"
+)
+
+// RetryPublisher says how retry and dead-letter copies of a classic queue leave.
+type RetryPublisher struct {
+	Exchange   string // "": the default exchange; copies keep key = target queue
+	Persistent *bool  // nil: as the original
+	Priority   *uint8 // nil: as the original
+}
+
+// Delay says where a delayed retry waits.
+type Delay struct {
+	Strategy     string          // timer, hold, dlx_ttl, plugin_dme, levels, native
+	WaitingQueue string          // dlx_ttl; "": <queue>.retry
+	Tiers        []time.Duration // dlx_ttl; ascending
+	Exchange     string          // plugin_dme; "": <queue>.delay
+	Min, Max     time.Duration   // native
+	Pos          Pos
+}
+
+// Backoff turns a plain retry into a delayed one.
+type Backoff struct {
+	Initial time.Duration
+	Factor  float64       // 1 or more; 1 for a constant delay
+	Max     time.Duration // 0: no limit
+	Jitter  float64       // 0..1; only ever extends a delay
+}
+
+// OrderedBy names what deliveries share that must run one at a time.
+type OrderedBy struct {
+	By     string // header, routing_key or correlation_id
+	Header string // with By == header
+}
+
+// Batch collects deliveries for one hook call.
+type Batch struct {
+	Size int
+	Wait time.Duration
+}
+
+// Breaker pauses a queue whose hook fails every time.
+type Breaker struct {
+	Failures int
+	Cooldown time.Duration
+}
+
+// Consumer holds the arguments of basic.consume.
+type Consumer struct {
+	Priority     int32
+	HasPriority  bool
+	Exclusive    bool
+	SingleActive bool // becomes the queue argument x-single-active-consumer
+	Tag          string
+}
+
+// HandlerKind is how a hook is called.
+type HandlerKind string
+
+// The handler kinds. A handler has exactly one.
+const (
+	Exec   HandlerKind = "exec"
+	Worker HandlerKind = "worker"
+	HTTP   HandlerKind = "http"
+)
+
+// Handler is the hook of a queue.
+type Handler struct {
+	Kind    HandlerKind
+	Pos     Pos
+	Timeout time.Duration // of one call; default 30s
+
+	// exec and worker
+	Command   []Text // program and arguments; no shell
+	Dir       string // absolute working directory; default the spec's
+	Env       []EnvVar
+	KillGrace time.Duration // from SIGTERM to SIGKILL; default 5s
+	ExitCodes []CodeRule    // exec
+	Processes int           // worker; 0: as concurrency
+	Pipeline  int           // worker; default 1
+
+	// http
+	URL           Text
+	Headers       []EnvVar
+	Statuses      []CodeRule
+	MaxRetryAfter time.Duration // cap on Retry-After; default 1h
+	Secret        *Text         // signs requests
+	TLS           *TLS          // client certificate and CA of the endpoint
+
+	OnUnavailable string // pause or retry
+	Reply         bool
+}
+
+// EnvVar is one name and value: an environment variable or an HTTP header.
+type EnvVar struct {
+	Name  string
+	Value Text
+}
+
+// CodeRule maps the codes From..To (exit codes or HTTP statuses) to an outcome.
+type CodeRule struct {
+	From, To int
+	Outcome  Outcome
+}
+
+// Outcome is a hook's answer as a spec writes it.
+type Outcome struct {
+	Kind  string        // ack, drop, retry, retry_after
+	Delay time.Duration // with retry_after
+}

@@ -1,0 +1,142 @@
+package message
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/settle"
+)
+
+// maxCount is the largest count that is believed; see [settle.Attempt].
+const maxCount = math.MaxInt32 - 1
+
+// Reading is what a delivery's properties say about its attempts and origin.
+type Reading struct {
+	Attempt int // from 1; see [settle.Attempt]
+	Counted int // what the message's copies have counted; 0: never copied
+	// DeliveryCount is how often a quorum queue has counted the message as
+	// returned since it was published; 0 on a delivery that is not marked
+	// redelivered.
+	DeliveryCount int64
+	// CountProblem says, on one line, why the count header was taken as 0; ""
+	// when it was not there, or good, or another queue's.
+	CountProblem string
+	// Exchange and RoutingKey are those of the first delivery.
+	Exchange, RoutingKey string
+}
+
+// Read returns what d, delivered from queue, says about itself. It never fails:
+// what cannot be understood counts as absent.
+//
+// x-delivery-count is believed only on a delivery marked redelivered. From 4.0
+// on, a quorum queue adds the header after the first return only, and before
+// that shows whatever the publisher has sent under this name.
+func Read(queue string, t settle.Type, d *amqp.Delivery) Reading {
+	r := Reading{Exchange: d.Exchange, RoutingKey: d.RoutingKey}
+	if foreign := ownedByAnother(queue, d.Headers); !foreign {
+		r.Counted, r.CountProblem = readCount(d.Headers)
+		r.readOrigin(d.Headers)
+	} else if _, dead := d.Headers[HeaderReason]; dead {
+		r.readOrigin(d.Headers)
+	}
+	if n, ok := integer(d.Headers[headerDeliveryCount]); ok && d.Redelivered {
+		r.DeliveryCount = max(n, 0)
+	}
+	r.Attempt = settle.Attempt(t, r.Counted, r.DeliveryCount)
+	return r
+}
+
+// ownedByAnother reports whether the headers were written for another queue: a
+// handler that forwards a message with all its headers must not forward its
+// attempts. A copy that ruststream made has no such mark and is believed.
+func ownedByAnother(queue string, h amqp.Table) bool {
+	owner, ok := h[HeaderQueue].(string)
+	return ok && owner != queue
+}
+
+func (r *Reading) readOrigin(h amqp.Table) {
+	exchange, ok := h[HeaderExchange].(string)
+	if !ok {
+		return
+	}
+	if key, ok := h[HeaderRoutingKey].(string); ok {
+		r.Exchange, r.RoutingKey = exchange, key
+	}
+}
+
+func readCount(h amqp.Table) (n int, problem string) {
+	v, ok := h[HeaderCount]
+	if !ok {
+		return 0, ""
+	}
+	n, why := count(v)
+	if why != "" {
+		return 0, fmt.Sprintf("header %s %s: taken as 0", HeaderCount, why)
+	}
+	return n, ""
+}
+
+func count(v any) (n int, why string) {
+	i, ok := integer(v)
+	if s, text := v.(string); text {
+		i, ok = decimal(s)
+		v = clip(strconv.Quote(clip(s, 40)), 60)
+	}
+	switch {
+	case !ok:
+		return 0, fmt.Sprintf("is no count (%T %.60v)", v, v)
+	case i < 0:
+		return 0, fmt.Sprintf("is negative (%v)", v)
+	case i > maxCount:
+		return 0, fmt.Sprintf("is too large (%v)", v)
+	}
+	return int(i), ""
+}
+
+// integer returns v if it is an integer of any width that AMQP knows.
+func integer(v any) (int64, bool) {
+	switch n := v.(type) {
+	case int8:
+		return int64(n), true
+	case uint8:
+		return int64(n), true
+	case int16:
+		return int64(n), true
+	case uint16:
+		return int64(n), true
+	case int32:
+		return int64(n), true
+	case uint32:
+		return int64(n), true
+	case int64:
+		return n, true
+	case int:
+		return int64(n), true
+	}
+	return 0, false
+}
+
+// decimal reads plain decimal text; a number too large for an int64 comes back
+// as the largest one.
+func decimal(s string) (int64, bool) {
+	digits := s
+	if len(s) > 0 && s[0] == '-' {
+		digits = s[1:]
+	}
+	if digits == "" {
+		return 0, false
+	}
+	for _, c := range []byte(digits) {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+	}
+	n, _ := strconv.ParseInt(s, 10, 64) // out of range: the nearest bound
+	return n, true
+}
+
+// clip cuts s to at most n bytes.
+func clip(s string, n int) string { return s[:min(len(s), n)] }

@@ -24,10 +24,11 @@ func Decide(f Facts, o hooks.Outcome, p Policy) []Step {
 	return again(f, p)
 }
 
-// delayOf is the delay a retry asks for; 0 for a plain one.
+// delayOf is the delay a retry asks for; 0 for a plain one. A retry_after of
+// nothing is a plain retry, so a backoff applies to it too.
 func delayOf(f Facts, o hooks.Outcome, p Policy) time.Duration {
-	if o.Verdict == hooks.RetryAfter {
-		return max(o.Delay, 0)
+	if o.Verdict == hooks.RetryAfter && o.Delay > 0 {
+		return o.Delay
 	}
 	if p.Backoff == nil {
 		return 0
@@ -59,21 +60,18 @@ func again(f Facts, p Policy) []Step {
 	return []Step{retryCopy(f, p), p.settleOriginal()}
 }
 
+// delayed is a retry that asks for d. A quorum queue without a delay has nowhere
+// to keep the message for d and nothing to publish.
 func delayed(f Facts, d time.Duration, p Policy) []Step {
-	if p.Delay == nil {
+	if p.Delay == nil || p.Delay.Mode == ModeTimer {
 		if p.Type == Quorum {
 			return append([]Step{Warn{WarnDelayDropped}}, again(f, p)...)
 		}
-		return []Step{Later{After: d, Copy: retryCopy(f, p)}, p.settleOriginal()}
-	}
-	var steps []Step
-	if limit := p.Delay.Max; limit > 0 && d > limit {
-		d = limit
-		steps = append(steps, Warn{WarnDelayClamped})
-	}
-	switch p.Delay.Mode {
-	case ModeTimer:
+		steps, d := clamp(d, p.Delay)
 		return append(steps, Later{After: d, Copy: retryCopy(f, p)}, p.settleOriginal())
+	}
+	steps, d := clamp(d, p.Delay)
+	switch p.Delay.Mode {
 	case ModeHold:
 		return append(append(steps, Wait{d}), again(f, p)...)
 	case ModeNative:
@@ -82,6 +80,14 @@ func delayed(f Facts, d time.Duration, p Policy) []Step {
 		c := Copy{To: p.Delay.Route(d), Purpose: ForDelay, Count: f.Attempt}
 		return append(steps, c, Ack{})
 	}
+}
+
+// clamp cuts d to what the strategy can hold, with a warning when it has to.
+func clamp(d time.Duration, s *Delay) ([]Step, time.Duration) {
+	if s == nil || s.Max <= 0 || d <= s.Max {
+		return nil, d
+	}
+	return []Step{Warn{WarnDelayClamped}}, s.Max
 }
 
 func retryCopy(f Facts, p Policy) Copy {

@@ -72,11 +72,15 @@ type Backoff struct {
 // After returns the delay before the attempt that follows attempt n. The
 // jitter argument is in [0,1); it only ever extends the delay.
 func (b Backoff) After(n int, jitter float64) time.Duration {
+	if b.Initial <= 0 {
+		return 0
+	}
+	// A large n makes the power infinite, which the bounds below bring back.
 	d := float64(b.Initial) * math.Pow(math.Max(b.Factor, 1), float64(max(n, 1)-1))
 	if b.Max > 0 {
 		d = math.Min(d, float64(b.Max))
 	}
-	d *= 1 + b.Jitter*jitter
+	d *= 1 + math.Max(b.Jitter, 0)*jitter
 	if d >= math.MaxInt64 {
 		return math.MaxInt64
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
-// MaxExpiration is the longest per-message TTL in milliseconds that RabbitMQ
-// accepts: ten years.
-const MaxExpiration = 315_360_000_000
+// maxExpiration is the longest per-message TTL in milliseconds that RabbitMQ
+// accepts in a publish (406 above): ten years. MQTT clients can set longer ones.
+const maxExpiration = 315_360_000_000
 
 // directReplyTo is the pseudo-queue of direct reply-to. The broker refuses to
 // take it (406) from a channel that has no reply consumer, which ours never
@@ -106,7 +106,7 @@ func (c Copier) headers(d *amqp.Delivery, r Reading) amqp.Table {
 	}
 	// The history from before the first copy is the one worth keeping: later
 	// deaths are those of the waiting queue.
-	if death, ok := d.Headers[headerDeath]; ok && d.Headers[HeaderQueue] != c.Queue {
+	if death, ok := d.Headers[headerDeath]; ok && r.Counted == 0 {
 		h[HeaderDeath] = death
 	}
 	h[HeaderQueue] = c.Queue
@@ -168,7 +168,7 @@ func bury(p *amqp.Publishing, d *amqp.Delivery, r Reading, f Failure) {
 // waiting queue that would end the wait early and is put aside.
 func wait(p *amqp.Publishing, d *amqp.Delivery, to settle.Target) {
 	if to.XDelay > 0 {
-		p.Headers[headerDelay] = Milliseconds(to.XDelay)
+		p.Headers[headerDelay] = milliseconds(to.XDelay)
 		restoreExpiration(p, d)
 		return
 	}
@@ -176,7 +176,7 @@ func wait(p *amqp.Publishing, d *amqp.Delivery, to settle.Target) {
 		p.Headers[HeaderExpiration] = d.Expiration
 	}
 	if to.Expiration > 0 {
-		p.Expiration = strconv.FormatInt(Milliseconds(to.Expiration), 10)
+		p.Expiration = strconv.FormatInt(milliseconds(to.Expiration), 10)
 	}
 }
 
@@ -188,7 +188,7 @@ func restoreExpiration(p *amqp.Publishing, d *amqp.Delivery) {
 	if text == "" {
 		text, _ = d.Headers[HeaderExpiration].(string)
 	}
-	if n, ok := decimal(text); ok && n >= 0 && n <= MaxExpiration {
+	if n, ok := decimal(text); ok && n >= 0 && n <= maxExpiration {
 		p.Expiration = text
 		delete(p.Headers, HeaderExpiration)
 		return
@@ -198,9 +198,9 @@ func restoreExpiration(p *amqp.Publishing, d *amqp.Delivery) {
 	}
 }
 
-// Milliseconds returns d in whole milliseconds, rounded up: a delay may be
+// milliseconds returns d in whole milliseconds, rounded up: a delay may be
 // longer than asked for, never shorter.
-func Milliseconds(d time.Duration) int64 {
+func milliseconds(d time.Duration) int64 {
 	ms := d.Milliseconds()
 	if d%time.Millisecond > 0 {
 		ms++

@@ -83,17 +83,25 @@ func count(v any) (n int, why string) {
 	i, ok := integer(v)
 	if s, text := v.(string); text {
 		i, ok = decimal(s)
-		v = clip(strconv.Quote(clip(s, 40)), 60)
+		v = fmt.Sprintf("%.40q", s)
 	}
 	switch {
 	case !ok:
-		return 0, fmt.Sprintf("is no count (%T %.60v)", v, v)
+		return 0, "is no count (" + shown(v) + ")"
 	case i < 0:
 		return 0, fmt.Sprintf("is negative (%v)", v)
 	case i > maxCount:
 		return 0, fmt.Sprintf("is too large (%v)", v)
 	}
 	return int(i), ""
+}
+
+// shown is v for one line of a log: quoted text as it is, else v's type.
+func shown(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	return fmt.Sprintf("%T", v)
 }
 
 // integer returns v if it is an integer of any width that AMQP knows.
@@ -137,6 +145,3 @@ func decimal(s string) (int64, bool) {
 	n, _ := strconv.ParseInt(s, 10, 64) // out of range: the nearest bound
 	return n, true
 }
-
-// clip cuts s to at most n bytes.
-func clip(s string, n int) string { return s[:min(len(s), n)] }

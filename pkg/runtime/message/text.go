@@ -12,7 +12,7 @@ const maxError = 1024
 // oneLine returns s as at most maxError bytes of valid UTF-8 on one line: runs
 // of white space and of control characters become one space.
 func oneLine(s string) string {
-	s = clip(s, 4*maxError) // a hook may have printed a megabyte
+	s = s[:min(len(s), 4*maxError)] // a hook may have printed a megabyte
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	s = strings.Join(strings.FieldsFunc(s, breaksLine), " ")
 	if len(s) <= maxError {

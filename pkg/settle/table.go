@@ -1,0 +1,127 @@
+package settle
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+)
+
+// Row is one way in which a delivery of a queue can end.
+type Row struct {
+	Outcome string // the hook's answer: "ack", "retry_after 30s"
+	When    string // "always", or what sets the row apart from its neighbours
+	Facts   Facts
+	Answer  hooks.Outcome
+	Steps   []Step // Decide(Facts, Answer, the policy)
+}
+
+// exampleDelay stands in a table for whatever delay a hook may ask for.
+const exampleDelay = 30 * time.Second
+
+// Table returns every way in which a delivery of p's queue can end, outcome by
+// outcome, in the order of a delivery's life. Situations that end an outcome in
+// the same way share a row.
+func Table(p Policy) []Row {
+	var rows []Row
+	for _, verdict := range []hooks.Verdict{hooks.Ack, hooks.Drop, hooks.Retry, hooks.RetryAfter} {
+		answer := hooks.Outcome{Verdict: verdict}
+		if verdict == hooks.RetryAfter {
+			answer.Delay = delayToShow(p)
+		}
+		rows = append(rows, outcomeRows(answer, p)...)
+	}
+	if row, ok := clampedRow(p); ok {
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func delayToShow(p Policy) time.Duration {
+	if p.Delay != nil && p.Delay.Max > 0 {
+		return min(exampleDelay, p.Delay.Max)
+	}
+	return exampleDelay
+}
+
+type situation struct {
+	when  string
+	facts Facts
+}
+
+// situations lists what can be so about a delivery that its end depends on.
+func situations(p Policy) []situation {
+	if p.MaxAttempts == 0 {
+		again := Facts{Attempt: 1, Redelivered: true}
+		if p.Type == Quorum {
+			again.Attempt = 2
+		}
+		return []situation{{"first delivery", Facts{Attempt: 1}}, {"redelivered", again}}
+	}
+	n := p.MaxAttempts
+	var list []situation
+	if n > 1 {
+		list = append(list, situation{fmt.Sprintf("before attempt %d", n), Facts{Attempt: 1}})
+	}
+	if p.Type == Classic {
+		return append(list, situation{fmt.Sprintf("attempt %d", n), Facts{Attempt: n, Counted: n - 1}})
+	}
+	list = append(list, situation{fmt.Sprintf("attempt %d", n), Facts{Attempt: n, Redelivered: n > 1}})
+	if n > 1 && p.Delay != nil && p.Delay.Mode == ModeCopy {
+		list = append(list, situation{fmt.Sprintf("attempt %d, some of them delayed copies", n), Facts{Attempt: n, Counted: n - 1}})
+	}
+	return list
+}
+
+// outcomeRows has one row for each situation that ends in a way of its own.
+func outcomeRows(answer hooks.Outcome, p Policy) []Row {
+	var rows []Row
+	for _, s := range situations(p) {
+		steps := Decide(s.facts, answer, p)
+		same := func(r Row) bool { return slices.EqualFunc(r.Steps, steps, sameKind) }
+		if slices.ContainsFunc(rows, same) {
+			continue
+		}
+		rows = append(rows, Row{nameOf(answer), s.when, s.facts, answer, steps})
+	}
+	if len(rows) == 1 {
+		rows[0].When = "always"
+	}
+	return rows
+}
+
+// clampedRow shows a delay beyond what the strategy can hold.
+func clampedRow(p Policy) (Row, bool) {
+	if p.Delay == nil || p.Delay.Max <= 0 || p.MaxAttempts == 1 {
+		return Row{}, false
+	}
+	answer := hooks.Outcome{Verdict: hooks.RetryAfter, Delay: p.Delay.Max + 1}
+	facts := Facts{Attempt: 1}
+	when := fmt.Sprintf("more than %s", p.Delay.Max)
+	return Row{"retry_after", when, facts, answer, Decide(facts, answer, p)}, true
+}
+
+func nameOf(o hooks.Outcome) string {
+	if o.Verdict == hooks.RetryAfter {
+		return fmt.Sprintf("%s %s", o.Verdict, o.Delay)
+	}
+	return o.Verdict.String()
+}
+
+// sameKind reports whether two steps differ in numbers only: the count and the
+// delay change from attempt to attempt.
+func sameKind(a, b Step) bool {
+	switch x := a.(type) {
+	case Copy:
+		y, ok := b.(Copy)
+		return ok && x.Purpose == y.Purpose
+	case Later:
+		_, ok := b.(Later)
+		return ok
+	case Wait:
+		_, ok := b.(Wait)
+		return ok
+	}
+	return a == b
+}

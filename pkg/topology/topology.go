@@ -2,16 +2,21 @@
 // policy that settles its deliveries.
 //
 // Everything here is pure; package topology/broker does the declaring and
-// checking.
+// checking. A delay strategy is one file delay_<name>.go and one line in the
+// registry in delay.go.
 package topology
 
 import (
+	"slices"
+
 	"github.com/rsctl/rsctl/pkg/settle"
 	"github.com/rsctl/rsctl/pkg/spec"
 )
 
 // Topology is what must exist, each list in the order of declaration:
-// exchanges first, then queues, then bindings.
+// exchanges first, then queues, then bindings. A queue comes after the places
+// its messages are sent to, so that an interrupted run never leaves a queue
+// whose dead letters have nowhere to go.
 type Topology struct {
 	Exchanges []Exchange
 	Queues    []Queue
@@ -21,7 +26,8 @@ type Topology struct {
 // Role says why an object is there.
 type Role string
 
-// The roles an object can have.
+// The roles an object can have. An object that the file declares keeps its role
+// although other queues use it, too.
 const (
 	RoleWork       Role = "queue"
 	RoleExchange   Role = "exchange"
@@ -33,12 +39,15 @@ const (
 
 // Origin says where in the spec the need for an object comes from.
 type Origin struct {
-	Role   Role
-	Queues []string // the queues of the spec that need the object; empty for a plain exchange
+	Role Role
+	// Queues are the queues of the spec that need the object, in the order of
+	// the file; empty for an exchange that no queue refers to.
+	Queues []string
 	Pos    spec.Pos
 }
 
-// Exchange is an exchange to declare, or to find when External.
+// Exchange is an exchange to declare, or to find when External. An exchange
+// that the spec only refers to is External and has no Type.
 type Exchange struct {
 	Name, Type                    string
 	Durable, AutoDelete, Internal bool
@@ -48,7 +57,7 @@ type Exchange struct {
 }
 
 // Queue is a queue to declare, or to find when External. Arguments always hold
-// x-queue-type for a queue that is declared.
+// x-queue-type; those of an external queue are what the spec relies on.
 type Queue struct {
 	Name                           string
 	Type                           settle.Type
@@ -58,8 +67,10 @@ type Queue struct {
 	// one that exists is taken as it is, with a warning where its arguments
 	// would lose messages.
 	AcceptExisting bool
-	Arguments      map[string]any
-	Origin         Origin
+	// DeadLetterOf are the queues of the spec whose spent messages end here.
+	DeadLetterOf []string
+	Arguments    map[string]any // integers are int64
+	Origin       Origin
 }
 
 // Binding binds a queue, or another exchange when ToExchange, to an exchange.
@@ -76,13 +87,25 @@ type Server struct {
 	Version string
 }
 
-// Compile returns what must exist for s on a server. The same spec and server
-// give the same topology, byte for byte.
-func Compile(s *spec.Spec, srv Server) *Topology { panic("TODO helper") }
-
 // For returns the part of t that the subscription to queue needs: the queue,
 // its dead-letter queue, its waiting places, and what connects them.
-func (t *Topology) For(queue string) *Topology { panic("TODO helper") }
-
-// Policy compiles what settles the deliveries of q.
-func Policy(q *spec.Queue) settle.Policy { panic("TODO helper") }
+func (t *Topology) For(queue string) *Topology {
+	needs := func(o Origin) bool { return slices.Contains(o.Queues, queue) }
+	part := &Topology{}
+	for _, x := range t.Exchanges {
+		if needs(x.Origin) {
+			part.Exchanges = append(part.Exchanges, x)
+		}
+	}
+	for _, q := range t.Queues {
+		if needs(q.Origin) {
+			part.Queues = append(part.Queues, q)
+		}
+	}
+	for _, b := range t.Bindings {
+		if needs(b.Origin) {
+			part.Bindings = append(part.Bindings, b)
+		}
+	}
+	return part
+}

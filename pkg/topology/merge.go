@@ -1,0 +1,133 @@
+package topology
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/rsctl/rsctl/pkg/spec"
+)
+
+// refer notes that q uses an exchange. One that the file does not declare must
+// be there already, as amq.topic is. The default exchange always is.
+func (c *compiler) refer(name string, q *spec.Queue, at spec.Pos) {
+	if name == "" {
+		return
+	}
+	if i, ok := c.exchanges[name]; ok {
+		c.out.Exchanges[i].Origin.add(q.Name)
+		return
+	}
+	c.addExchange(Exchange{
+		Name: name, External: true,
+		Origin: Origin{Role: RoleExchange, Queues: []string{q.Name}, Pos: at},
+	})
+}
+
+func (c *compiler) addExchange(x Exchange) {
+	i, ok := c.exchanges[x.Name]
+	if !ok {
+		c.exchanges[x.Name] = len(c.out.Exchanges)
+		c.out.Exchanges = append(c.out.Exchanges, x)
+		return
+	}
+	have := &c.out.Exchanges[i]
+	if have.External && have.Type == "" && !x.External {
+		// Only referred to so far; here comes the declaration.
+		x.Origin.Queues = union(have.Origin.Queues, x.Origin.Queues)
+		*have = x
+		return
+	}
+	if have.Origin.Role != RoleExchange && !sameExchange(*have, x) {
+		c.clash("exchange", x.Name, have.Origin, x.Origin)
+	}
+	have.Origin.add(x.Origin.Queues...)
+}
+
+// addDerived adds a queue that the file does not declare; one that it does is
+// only noted to be needed.
+func (c *compiler) addDerived(q Queue) {
+	if d, ok := c.declared[q.Name]; ok {
+		if _, added := c.queues[q.Name]; !added {
+			c.addQueue(workQueue(d, delayNeeds(d).arguments))
+		}
+		have := &c.out.Queues[c.queues[q.Name]]
+		have.Origin.add(q.Origin.Queues...)
+		have.DeadLetterOf = union(have.DeadLetterOf, q.DeadLetterOf)
+		return
+	}
+	c.addQueue(q)
+}
+
+func (c *compiler) addQueue(q Queue) {
+	i, ok := c.queues[q.Name]
+	if !ok {
+		c.queues[q.Name] = len(c.out.Queues)
+		c.out.Queues = append(c.out.Queues, q)
+		return
+	}
+	have := &c.out.Queues[i]
+	if have.Origin.Role != RoleWork && !sameQueue(*have, q) {
+		c.clash("queue", q.Name, have.Origin, q.Origin)
+	}
+	have.Origin.add(q.Origin.Queues...)
+	have.DeadLetterOf = union(have.DeadLetterOf, q.DeadLetterOf)
+}
+
+func (c *compiler) addBinding(b Binding) {
+	key := bindingKey(b)
+	if i, ok := c.bindings[key]; ok {
+		c.out.Bindings[i].Origin.add(b.Origin.Queues...)
+		return
+	}
+	c.bindings[key] = len(c.out.Bindings)
+	c.out.Bindings = append(c.out.Bindings, b)
+}
+
+// bindingKey is what the server tells bindings apart by. JSON writes map keys
+// in order.
+func bindingKey(b Binding) string {
+	args, err := json.Marshal(b.Arguments)
+	if err != nil {
+		args = fmt.Append(nil, b.Arguments) // NaN; fmt sorts keys, too
+	}
+	return fmt.Sprintf("%q %q %q %t %s", b.Source, b.Destination, b.RoutingKey, b.ToExchange, args)
+}
+
+// clash reports an object that two queues need with different settings.
+func (c *compiler) clash(kind, name string, first, second Origin) {
+	if len(first.Queues) == 0 || len(second.Queues) == 0 {
+		return
+	}
+	c.problems = append(c.problems, spec.Problem{
+		Pos: second.Pos, Severity: spec.Error, Rule: "shared-object",
+		Message: fmt.Sprintf("%s %q is needed as the %s of %q and, with other settings, as the %s of %q",
+			kind, name, first.Role, first.Queues[0], second.Role, second.Queues[0]),
+		Hint: "give one of them another name, or declare it in this file",
+	})
+}
+
+func sameExchange(a, b Exchange) bool {
+	a.Origin, b.Origin = Origin{}, Origin{}
+	return reflect.DeepEqual(a, b)
+}
+
+func sameQueue(a, b Queue) bool {
+	a.Origin, b.Origin = Origin{Role: a.Origin.Role}, Origin{Role: b.Origin.Role}
+	a.DeadLetterOf, b.DeadLetterOf = nil, nil
+	return reflect.DeepEqual(a, b)
+}
+
+func (o *Origin) add(queues ...string) { o.Queues = union(o.Queues, queues) }
+
+// union appends what is new; it never changes have's memory.
+func union(have, more []string) []string {
+	out := slices.Clip(have)
+	for _, s := range more {
+		if !slices.Contains(out, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}

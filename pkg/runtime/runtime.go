@@ -1,10 +1,17 @@
 // Package runtime consumes queues, calls hooks and settles every delivery as
 // package settle decides.
+//
+// Two connections are open at a time, one that consumes and one that publishes
+// copies, because a broker with a memory alarm stops reading a connection that
+// publishes, and acknowledgements on it would stop too. Each reconnects on its
+// own. [Run] owns every goroutine and returns after the last one.
 package runtime
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -13,19 +20,27 @@ import (
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
+// The defaults of a Config.
+const (
+	DefaultShutdownTimeout = 25 * time.Second
+	DefaultConfirmTimeout  = 30 * time.Second
+)
+
 // Config is what Run needs. Its queues must have unique names.
 type Config struct {
-	// Dial opens one connection; purpose is "consume" or "publish". An error
-	// for which Permanent returns true ends Run; any other is tried again.
-	Dial      func(ctx context.Context, purpose string) (*amqp.Connection, error)
+	// Dial opens one connection; purpose is "consume" or "publish".
+	Dial func(ctx context.Context, purpose string) (*amqp.Connection, error)
+	// Permanent reports whether trying Dial or Prepare again is useless. Such an
+	// error ends Run when it happens before the first consumer has started; later
+	// ones are tried again, since an operator may be mending the broker.
 	Permanent func(error) bool
 	// Prepare runs after every dial of the consume connection, before the first
-	// consumer: it declares or verifies what the queues need.
+	// consumer: it declares or verifies what the queues need. nil does nothing.
 	Prepare func(ctx context.Context, conn *amqp.Connection) error
 
 	Queues          []Queue
-	ShutdownTimeout time.Duration // default 25s
-	ConfirmTimeout  time.Duration // default 30s
+	ShutdownTimeout time.Duration // 0: DefaultShutdownTimeout
+	ConfirmTimeout  time.Duration // 0: DefaultConfirmTimeout
 	// Drain ends Run, with nil, once every queue is empty and nothing is held.
 	Drain bool
 	Log   *slog.Logger
@@ -36,10 +51,13 @@ type Queue struct {
 	Policy      settle.Policy
 	Hook        hooks.Hook
 	Timeout     time.Duration // of one hook call
-	Prefetch    int
-	Concurrency int
+	Prefetch    int           // 1..65535
+	Concurrency int           // hook calls at a time, whatever happens to connections
 	Consumer    Consumer
 	Publisher   Publisher
+	// DeadLetterRoute says that a rejected message is known to have somewhere to
+	// go: it decides how a message too large for any copy ends.
+	DeadLetterRoute bool
 	// RetryUnavailable settles a delivery whose hook could not be run as a
 	// retry instead of pausing the queue.
 	RetryUnavailable bool
@@ -52,13 +70,106 @@ type Consumer struct {
 	Arguments map[string]any
 }
 
-// Publisher overrides properties of the copies of a classic queue.
+// Publisher overrides properties of the copies of a classic queue; nil leaves
+// them as the original has them.
 type Publisher struct {
 	Persistent *bool
 	Priority   *uint8
 }
 
-// Run consumes until intake is done and then drains: it waits for running hooks
-// and held copies up to the shutdown timeout. Ending work, whose child intake
-// must be, stops at once. Run returns after the last goroutine it started.
-func Run(intake, work context.Context, cfg Config) error { panic("TODO") }
+// errShutdownTimeout is the cause of the work context when a drain takes too
+// long.
+var errShutdownTimeout = errors.New("shutdown timeout reached")
+
+// errDrained is the cause of the intake context when Config.Drain is fulfilled.
+var errDrained = errors.New("queues are empty")
+
+// runner is one call of Run.
+type runner struct {
+	cfg       Config
+	log       *slog.Logger
+	pub       *publisher
+	timers    *timers
+	consumers []*consumer
+	opened    chan struct{} // closed once the broker has been reached
+}
+
+// stages are the two kinds of stop. The end of intake takes no new delivery and
+// lets running hooks finish; the end of work stops the hooks as well.
+type stages struct{ intake, work context.Context }
+
+func (s stages) stopping() bool { return s.intake.Err() != nil }
+
+// Run consumes until intake is done and then drains: it takes no new delivery,
+// hands back what no hook has seen, and waits for running hooks and held copies
+// up to the shutdown timeout. Ending work, whose child intake must be, stops
+// running hooks and publishes held copies early. Run returns after the last
+// goroutine it started; the error is nil after a drain.
+func Run(intake, work context.Context, cfg Config) error {
+	r := newRunner(cfg)
+	work, kill := context.WithCancelCause(work)
+	defer kill(nil)
+	intake, stopIntake := context.WithCancelCause(intake)
+	defer stopIntake(nil)
+	defer context.AfterFunc(work, func() { stopIntake(context.Cause(work)) })()
+
+	life, end := context.WithCancel(context.WithoutCancel(work))
+	defer end()
+	var parts sync.WaitGroup
+	parts.Go(func() { r.publish(life) })
+	parts.Go(func() { r.timers.run(life) })
+	parts.Go(func() { r.limitDrain(intake, life, kill) })
+
+	err := r.serve(stages{intake, work}, stopIntake)
+	stopIntake(err)
+	r.timers.finish(work)
+	end()
+	parts.Wait()
+	return err
+}
+
+func newRunner(cfg Config) *runner {
+	if cfg.ShutdownTimeout <= 0 {
+		cfg.ShutdownTimeout = DefaultShutdownTimeout
+	}
+	if cfg.ConfirmTimeout <= 0 {
+		cfg.ConfirmTimeout = DefaultConfirmTimeout
+	}
+	if cfg.Permanent == nil {
+		cfg.Permanent = func(error) bool { return false }
+	}
+	r := &runner{cfg: cfg, log: cfg.Log, opened: make(chan struct{})}
+	r.pub = newPublisher(cfg)
+	r.timers = newTimers(r.pub, cfg.Log)
+	for _, q := range cfg.Queues {
+		r.consumers = append(r.consumers, newConsumer(q, r.pub, r.timers, cfg.Log))
+	}
+	return r
+}
+
+// publish keeps the second connection open, once the first has shown that the
+// broker takes us: a refused login is then reported once.
+func (r *runner) publish(life context.Context) {
+	select {
+	case <-r.opened:
+		r.pub.run(life)
+	case <-life.Done():
+	}
+}
+
+// limitDrain ends work when a drain has taken as long as it may.
+func (r *runner) limitDrain(intake, life context.Context, kill context.CancelCauseFunc) {
+	select {
+	case <-intake.Done():
+		r.log.Debug("draining", keyReason, context.Cause(intake))
+	case <-life.Done():
+		return
+	}
+	limit := time.NewTimer(r.cfg.ShutdownTimeout)
+	defer limit.Stop()
+	select {
+	case <-limit.C:
+		kill(errShutdownTimeout)
+	case <-life.Done():
+	}
+}

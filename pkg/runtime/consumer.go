@@ -1,0 +1,187 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/runtime/message"
+)
+
+const (
+	resubscribeMin = 500 * time.Millisecond
+	resubscribeMax = 10 * time.Second
+)
+
+// consumer handles one queue for the whole run. Its concurrency belongs to the
+// queue, not to a connection, so a reconnect cannot double it.
+type consumer struct {
+	q      Queue
+	queue  string
+	log    *slog.Logger
+	pub    *publisher
+	timers *timers
+	copier message.Copier
+
+	slots    chan struct{}  // one per running hook
+	handlers sync.WaitGroup // one per delivery in hand, and their subscriptions'
+	inHand   atomic.Int64   // the same, to be read
+	gate     *gate
+	lost     *lostAcks
+	warned   *warnings
+	pace     *pace // of copies that cannot be sent
+
+	tags atomic.Int64
+}
+
+func newConsumer(q Queue, pub *publisher, t *timers, log *slog.Logger) *consumer {
+	log = log.With(keyQueue, q.Policy.Queue)
+	return &consumer{
+		q:      q,
+		queue:  q.Policy.Queue,
+		log:    log,
+		pub:    pub,
+		timers: t,
+		copier: message.Copier{Queue: q.Policy.Queue, Persistent: q.Publisher.Persistent, Priority: q.Publisher.Priority},
+		slots:  make(chan struct{}, max(q.Concurrency, 1)),
+		gate:   newGate(log),
+		lost:   newLostAcks(),
+		warned: newWarnings(log),
+		pace:   newPace(),
+	}
+}
+
+// consume subscribes again and again until intake is done or the session is
+// lost: a channel that ends, or a consumer that the server cancels, concerns
+// this queue only.
+func (c *consumer) consume(st stages, s *session) {
+	wait := newBackoff(resubscribeMin, resubscribeMax)
+	for {
+		started := time.Now()
+		sub, deliveries, err := c.subscribe(s)
+		if err == nil {
+			c.log.Debug("consuming", "consumer_tag", sub.tag)
+			c.handlers.Go(func() { sub.watch(s.ctx) })
+			c.read(st, sub, deliveries)
+			if !st.stopping() {
+				err = sub.reason()
+			}
+			c.handlers.Go(sub.retire)
+		}
+		if st.stopping() || s.ctx.Err() != nil {
+			return
+		}
+		if time.Since(started) > resubscribeMax {
+			wait.reset()
+		}
+		d := wait.next()
+		c.log.Error("not consuming; subscribing again", keyError, err, keyIn, d.Round(time.Millisecond))
+		if !sleep(d, st.intake.Done(), s.ctx.Done()) {
+			return
+		}
+	}
+}
+
+// subscribe opens a channel of its own and starts a consumer with a tag of its
+// own: after a failure neither can be used again.
+func (c *consumer) subscribe(s *session) (*subscription, <-chan amqp.Delivery, error) {
+	ch, err := s.conn.Channel()
+	if err != nil {
+		return nil, nil, fmt.Errorf("open a channel: %w", err)
+	}
+	sub := newSubscription(s.ctx, ch, c.tag())
+	if err := ch.Qos(c.q.Prefetch, 0, false); err != nil {
+		sub.end(err)
+		return nil, nil, fmt.Errorf("set the prefetch: %w", err)
+	}
+	args := amqp.Table(c.q.Consumer.Arguments)
+	deliveries, err := ch.Consume(c.queue, sub.tag, false, c.q.Consumer.Exclusive, false, false, args)
+	if err != nil {
+		sub.end(err)
+		return nil, nil, consumeError(c.queue, err)
+	}
+	return sub, deliveries, nil
+}
+
+func (c *consumer) tag() string {
+	prefix := c.q.Consumer.Tag
+	if prefix == "" {
+		prefix = "rsctl"
+	}
+	return prefix + "-" + strconv.FormatInt(c.tags.Add(1), 10)
+}
+
+// consumeError says what a refused basic.consume means.
+func consumeError(queue string, err error) error {
+	var ex *amqp.Error
+	if !errors.As(err, &ex) {
+		return fmt.Errorf("consume: %w", err)
+	}
+	switch ex.Code {
+	case amqp.NotFound:
+		return fmt.Errorf("queue %q does not exist; declare it with rsctl apply: %w", queue, err)
+	case amqp.AccessRefused:
+		return fmt.Errorf("queue %q may not be consumed (missing read permission, or another consumer has it exclusively): %w", queue, err)
+	case amqp.ResourceLocked:
+		return fmt.Errorf("queue %q is locked: another connection holds it exclusively: %w", queue, err)
+	}
+	return fmt.Errorf("consume: %w", err)
+}
+
+// read hands deliveries to handlers until the deliveries end. When intake is
+// done it cancels the consumer and hands back what has not started.
+func (c *consumer) read(st stages, sub *subscription, deliveries <-chan amqp.Delivery) {
+	stopping := st.intake.Done()
+	for {
+		select {
+		case <-stopping:
+			stopping = nil
+			if err := sub.ch.Cancel(sub.tag, false); err != nil && sub.err() == nil {
+				c.log.Warn("the consumer could not be cancelled", keyError, err)
+			}
+		case raw, open := <-deliveries:
+			if !open {
+				return
+			}
+			c.take(st, sub, raw)
+		}
+	}
+}
+
+// take waits for a free slot and starts a handler, or hands the delivery back.
+func (c *consumer) take(st stages, sub *subscription, raw amqp.Delivery) {
+	d := &delivery{Delivery: raw, sub: sub, arrived: time.Now()}
+	if !st.stopping() {
+		select {
+		case c.slots <- struct{}{}:
+			c.start(st, d)
+			return
+		case <-st.intake.Done():
+		case <-sub.ctx.Done():
+			return // the broker redelivers it
+		}
+	}
+	c.handBack(d)
+}
+
+func (c *consumer) start(st stages, d *delivery) {
+	c.inHand.Add(1)
+	d.sub.unsettled.Add(1)
+	c.handlers.Go(func() {
+		defer c.inHand.Add(-1)
+		defer d.sub.unsettled.Done()
+		c.handle(st, d)
+	})
+}
+
+func (c *consumer) handBack(d *delivery) {
+	if err := d.handBack(); err != nil && d.sub.err() == nil {
+		c.log.Warn("a delivery could not be handed back; the broker redelivers it", keyMessage, d.MessageId, keyError, err)
+	}
+}

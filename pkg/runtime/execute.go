@@ -1,0 +1,146 @@
+package runtime
+
+import (
+	"errors"
+	"time"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/message"
+	"github.com/rsctl/rsctl/pkg/settle"
+)
+
+// execute carries out the steps that end a delivery. A step that fails ends
+// them: the original then goes back to its queue, so the message may be seen
+// twice but is never lost.
+func (c *consumer) execute(st stages, d *delivery, o hooks.Outcome, steps []settle.Step) {
+	var later *settle.Later
+	for _, step := range steps {
+		if d.sub.err() != nil {
+			break // not settled here; finish says so
+		}
+		switch s := step.(type) {
+		case settle.Warn:
+			c.warned.rarely(string(s.What), keyMessage, d.MessageId)
+		case settle.Wait:
+			sleep(s.For, st.work.Done(), d.sub.ctx.Done())
+		case settle.Pace:
+			sleep(s.Age-time.Since(d.arrived), st.intake.Done(), d.sub.ctx.Done())
+		case settle.Copy:
+			if err := c.send(d, o, s); err != nil {
+				c.copyFailed(st, d, o, s, err)
+				return
+			}
+		case settle.Later:
+			if c.timers.reserve(st.work, d.sub.ctx) {
+				later = &s
+			} else if err := c.send(d, o, s.Copy); err != nil { // nothing may wait any more: early, not lost
+				c.copyFailed(st, d, o, s.Copy, err)
+				return
+			}
+		}
+	}
+	c.end(d, o, steps[len(steps)-1], later)
+}
+
+// end sends the settling frame and, once it is out, lets the timer have the
+// copy. A copy is not held for an original that the broker will redeliver.
+func (c *consumer) end(d *delivery, o hooks.Outcome, step settle.Step, later *settle.Later) {
+	settled := c.finish(d, step, o)
+	switch {
+	case later == nil:
+	case !settled:
+		c.timers.release()
+	default:
+		c.timers.add(held{
+			due:   time.Now().Add(later.After),
+			queue: c.queue,
+			out:   c.outgoing(d, o, later.Copy),
+		})
+	}
+}
+
+// finish sends the settling frame and reports whether it went out.
+func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
+	err := d.settle(step)
+	if err == nil {
+		return true
+	}
+	attrs := []any{keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyOutcome, o.Verdict.String(), keyError, err,
+		"hook_age", time.Since(d.arrived).Round(time.Millisecond)}
+	if o.Verdict == hooks.Ack && c.lost.remember(&d.Delivery) {
+		c.log.Warn("ack lost; the redelivery will be acked without running the hook again", attrs...)
+		return false
+	}
+	c.log.Warn("settlement lost; the broker redelivers the message and its hook runs again", attrs...)
+	return false
+}
+
+func (c *consumer) outgoing(d *delivery, o hooks.Outcome, s settle.Copy) *outgoing {
+	f := message.Failure{Reason: "max_attempts", Error: o.Reason, At: time.Now()}
+	return &outgoing{
+		exchange:  s.To.Exchange,
+		key:       s.To.Key,
+		mandatory: !s.To.NotMandatory,
+		msg:       c.copier.Copy(&d.Delivery, d.reading, s, f),
+	}
+}
+
+// send publishes a copy and waits for its confirm. Losing the subscription gives
+// up: the original cannot be settled any more, so the copy would only double it.
+func (c *consumer) send(d *delivery, o hooks.Outcome, s settle.Copy) error {
+	err := c.pub.publish(d.sub.ctx, c.outgoing(d, o, s))
+	if err == nil {
+		c.pace.reset()
+	}
+	return err
+}
+
+// copyFailed ends a delivery whose copy did not arrive: back to its queue, at a
+// pace that cannot spin.
+func (c *consumer) copyFailed(st stages, d *delivery, o hooks.Outcome, s settle.Copy, err error) {
+	if errors.Is(err, errTooLarge) {
+		c.tooLarge(st, d, o, s, err)
+		return
+	}
+	pause := c.pace.next()
+	if d.sub.err() == nil {
+		c.log.Error("copy not delivered; the original goes back to its queue", keyTarget, targetName(s.To), keyMessage, d.MessageId,
+			keyAttempt, d.reading.Attempt, keyError, err, keyIn, pause.Round(time.Millisecond))
+		sleep(pause, st.intake.Done(), d.sub.ctx.Done())
+	}
+	c.finish(d, settle.Reject{Requeue: true}, o)
+}
+
+// tooLarge ends a delivery that leaves no room for a copy with our headers: a
+// bare copy goes to the dead-letter queue early; where that cannot be either,
+// the queue's own dead-letter route takes the original, and without one it is
+// kept in its queue, slowly.
+func (c *consumer) tooLarge(st stages, d *delivery, o hooks.Outcome, s settle.Copy, err error) {
+	attrs := []any{keyTarget, targetName(s.To), keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyError, err}
+	if dead := c.q.Policy.DeadLetter; dead != "" && c.q.Policy.Type == settle.Classic {
+		bare := &outgoing{exchange: c.q.Policy.RetryExchange, key: dead, mandatory: true, msg: c.copier.Bare(&d.Delivery)}
+		if bareErr := c.pub.publish(d.sub.ctx, bare); bareErr == nil {
+			c.log.Error("no room for a copy; the message goes to its dead-letter queue without further attempts", attrs...)
+			c.finish(d, settle.Reject{}, o)
+			return
+		}
+	}
+	if c.q.DeadLetterRoute {
+		c.log.Error("no room for a copy; the original is rejected to the queue's dead-letter route", attrs...)
+		c.finish(d, settle.Reject{}, o)
+		return
+	}
+	c.log.Error("no room for a copy and no dead-letter route; the message stays in its queue", append(attrs, keyIn, tooLargePause)...)
+	sleep(tooLargePause, st.intake.Done(), d.sub.ctx.Done())
+	c.finish(d, settle.Reject{Requeue: true}, o)
+}
+
+// tooLargePause paces a message that can neither be copied nor dead-lettered.
+const tooLargePause = 30 * time.Second
+
+func targetName(t settle.Target) string {
+	if t.Exchange == "" {
+		return t.Key
+	}
+	return t.Exchange + "/" + t.Key
+}

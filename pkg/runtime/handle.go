@@ -1,0 +1,128 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/message"
+	"github.com/rsctl/rsctl/pkg/settle"
+)
+
+// handle runs the hook on one delivery and settles it. It owns one slot until
+// the hook has answered: settling, with the waiting that may belong to it, keeps
+// only the delivery's place in the prefetch.
+func (c *consumer) handle(st stages, d *delivery) {
+	d.reading = message.Read(c.queue, c.q.Policy.Type, &d.Delivery)
+	if problem := d.reading.CountProblem; problem != "" {
+		c.warned.once("retry count not understood", problem, keyMessage, d.MessageId)
+	}
+	outcome, answered := c.answer(st, d)
+	<-c.slots
+	switch {
+	case d.sub.err() != nil && !answered: // gone while it waited; the broker redelivers it
+	case !answered:
+		c.handBack(d)
+	case st.work.Err() != nil && (outcome.Verdict == hooks.Failed || outcome.Verdict == hooks.Retry):
+		c.log.Warn("hook stopped by the shutdown; its delivery is requeued", keyMessage, d.MessageId, keyAttempt, d.reading.Attempt)
+		c.finish(d, settle.Reject{Requeue: true}, outcome)
+	default:
+		c.settle(st, d, outcome)
+	}
+}
+
+// answer returns the hook's outcome; answered is false when no hook has seen
+// the delivery.
+func (c *consumer) answer(st stages, d *delivery) (outcome hooks.Outcome, answered bool) {
+	if d.Redelivered && c.lost.take(&d.Delivery) {
+		c.log.Info("acked without running the hook again: it succeeded before the connection was lost", keyMessage, d.MessageId)
+		return hooks.Outcome{Verdict: hooks.Ack}, true
+	}
+	m := message.ForHook(c.queue, c.q.Policy.MaxAttempts, d.reading, &d.Delivery)
+	for {
+		if c.gate.enter(st.intake, d.sub.ctx) != nil || d.sub.err() != nil {
+			return hooks.Outcome{}, false
+		}
+		outcome, err := c.call(st.work, m)
+		switch {
+		case err == nil:
+			c.gate.available()
+			return outcome, true
+		case st.work.Err() != nil && errors.Is(err, hooks.ErrUnavailable):
+			c.gate.leave()
+			return hooks.Outcome{}, false
+		case !errors.Is(err, hooks.ErrUnavailable) || c.q.RetryUnavailable:
+			c.gate.available()
+			return hooks.Outcome{Verdict: hooks.Failed, Reason: err.Error()}, true
+		}
+		c.gate.unavailable(err)
+	}
+}
+
+func (c *consumer) call(work context.Context, m hooks.Message) (hooks.Outcome, error) {
+	if c.q.Timeout <= 0 {
+		return c.q.Hook.Handle(work, m)
+	}
+	ctx, cancel := context.WithTimeout(work, c.q.Timeout)
+	defer cancel()
+	return c.q.Hook.Handle(ctx, m)
+}
+
+// settle executes what package settle decides.
+func (c *consumer) settle(st stages, d *delivery, o hooks.Outcome) {
+	facts := settle.Facts{
+		Attempt:     d.reading.Attempt,
+		Counted:     d.reading.Counted,
+		Redelivered: d.Redelivered,
+		Jitter:      rand.Float64(),
+	}
+	steps := settle.Decide(facts, o, c.q.Policy)
+	c.report(d, o, steps)
+	c.execute(st, d, o, steps)
+}
+
+// report logs a failed attempt, once, with what becomes of the message.
+func (c *consumer) report(d *delivery, o hooks.Outcome, steps []settle.Step) {
+	attrs := []any{keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyOutcome, o.Verdict.String()}
+	if o.Verdict == hooks.Ack {
+		c.log.Debug("acked", attrs...)
+		return
+	}
+	if o.Reason != "" {
+		attrs = append(attrs, keyReason, o.Reason)
+	}
+	if d.Redelivered {
+		attrs = append(attrs, "redelivered", true)
+	}
+	c.log.Warn("hook failed", append(attrs, "next", next(steps))...)
+}
+
+// next says in a few words what the steps do to the message.
+func next(steps []settle.Step) string {
+	for _, s := range steps {
+		switch s := s.(type) {
+		case settle.Copy:
+			if s.Purpose == settle.ForDeadLetter {
+				return "dead letter in " + s.To.Key
+			}
+			if s.Purpose == settle.ForDelay {
+				return "retry after " + waits(s.To).String()
+			}
+			return "retry by a copy"
+		case settle.Later:
+			return "retry after " + s.After.String()
+		case settle.Wait:
+			return "retry after " + s.For.String()
+		case settle.Reject:
+			if s.Requeue {
+				return "requeued"
+			}
+			return "rejected"
+		}
+	}
+	return "settled"
+}
+
+func waits(t settle.Target) time.Duration { return max(t.Expiration, t.XDelay) }

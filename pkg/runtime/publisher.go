@@ -1,0 +1,190 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/runtime/message"
+)
+
+// maxPublishChannels bounds how many copies are in flight. Each channel carries
+// one at a time, so a returned copy can only be the one that was just sent, and
+// a refused one closes nobody else's channel.
+const maxPublishChannels = 128
+
+// Why a copy did not arrive. All but errTooLarge may pass with time.
+var (
+	errReturned  = errors.New("the broker has no such queue or no binding to it")
+	errNacked    = errors.New("the broker refused it (nack): the queue is full or has failed")
+	errNoConfirm = errors.New("no confirm in time")
+	errUnknown   = errors.New("connection lost before the confirm")
+	errNotReady  = errors.New("no connection to publish on")
+	errRefused   = errors.New("refused by the broker")
+	errTooLarge  = errors.New("too large")
+)
+
+// outgoing is one copy on its way.
+type outgoing struct {
+	exchange, key string
+	mandatory     bool
+	msg           amqp.Publishing
+}
+
+// publisher sends copies on a connection of its own and waits for confirms.
+type publisher struct {
+	dial           func(context.Context, string) (*amqp.Connection, error)
+	log            *slog.Logger
+	confirmTimeout time.Duration
+	slots          chan struct{} // one per copy in flight
+	maxBody        atomic.Int64  // 0 until the broker has refused a body for its size
+
+	mu      sync.Mutex
+	link    *link         // nil while there is no connection
+	changed chan struct{} // closed and replaced whenever link changes
+}
+
+func newPublisher(cfg Config) *publisher {
+	return &publisher{
+		dial:           cfg.Dial,
+		log:            cfg.Log,
+		confirmTimeout: cfg.ConfirmTimeout,
+		slots:          make(chan struct{}, maxPublishChannels),
+		changed:        make(chan struct{}),
+	}
+}
+
+// run keeps a connection open until ctx is done.
+func (p *publisher) run(ctx context.Context) {
+	wait := newBackoff(reconnectMin, reconnectMax)
+	for ctx.Err() == nil {
+		conn, err := p.dial(ctx, "publish")
+		if err == nil {
+			l := newLink(conn, p.log)
+			p.set(l)
+			err = l.wait(ctx)
+			p.set(nil)
+			l.close()
+			wait.reset()
+		}
+		if ctx.Err() == nil {
+			d := wait.next()
+			p.log.Warn("no connection to publish on; trying again", keyError, err, keyIn, d)
+			sleep(d, ctx.Done())
+		}
+	}
+}
+
+func (p *publisher) set(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.link = l
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// current returns the link, waiting for one as long as a confirm may take.
+func (p *publisher) current(ctx context.Context) (*link, error) {
+	limit := time.NewTimer(p.confirmTimeout)
+	defer limit.Stop()
+	for {
+		p.mu.Lock()
+		l, changed := p.link, p.changed
+		p.mu.Unlock()
+		if l != nil {
+			return l, nil
+		}
+		select {
+		case <-changed:
+		case <-limit.C:
+			return nil, errNotReady
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// publish sends one copy and returns nil once the broker has confirmed it and
+// has not returned it. Ending ctx gives up waiting; the copy may then have
+// arrived or not.
+func (p *publisher) publish(ctx context.Context, o *outgoing) error {
+	if limit := p.maxBody.Load(); limit > 0 && int64(len(o.msg.Body)) > limit {
+		return fmt.Errorf("%w: the body has %d bytes, the broker takes %d", errTooLarge, len(o.msg.Body), limit)
+	}
+	select {
+	case p.slots <- struct{}{}:
+		defer func() { <-p.slots }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	l, err := p.current(ctx)
+	if err != nil {
+		return err
+	}
+	if size, limit := message.HeaderFrameSize(&o.msg), l.conn.Config.FrameSize; limit > 0 && size > limit {
+		return fmt.Errorf("%w: properties and headers take %d bytes, a frame holds %d", errTooLarge, size, limit)
+	}
+	if err := l.unblocked(ctx); err != nil {
+		return err
+	}
+	lane, err := l.take()
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnknown, err)
+	}
+	reusable, err := p.send(ctx, l, lane, o)
+	l.give(lane, reusable)
+	return p.learn(err)
+}
+
+// send publishes on a lane of its own. The lane can be used again only when the
+// answer has come.
+func (p *publisher) send(ctx context.Context, l *link, ln *lane, o *outgoing) (reusable bool, err error) {
+	confirm, err := ln.ch.PublishWithDeferredConfirm(o.exchange, o.key, o.mandatory, false, o.msg)
+	if err != nil {
+		return false, fmt.Errorf("%w: %w", errUnknown, err)
+	}
+	limit := time.NewTimer(p.confirmTimeout)
+	defer limit.Stop()
+	for {
+		select {
+		case <-confirm.Done():
+			return ln.answer(confirm.Acked())
+		case <-limit.C:
+			if l.isBlocked() { // a blocked broker is slow, not silent
+				limit.Reset(p.confirmTimeout)
+				continue
+			}
+			return false, errNoConfirm
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+}
+
+// RabbitMQ's words for a body over max_message_size, 406, on 3.10 to 4.3.
+var tooLargeText = regexp.MustCompile(`message size \d+ is larger than configured max size (\d+)`)
+
+// learn recognises a body over the server's limit, which no AMQP method tells
+// beforehand, so that the next one is measured before it is sent.
+func (p *publisher) learn(err error) error {
+	var ex *amqp.Error
+	if !errors.As(err, &ex) || ex.Code != amqp.PreconditionFailed {
+		return err
+	}
+	m := tooLargeText.FindStringSubmatch(ex.Reason)
+	if m == nil {
+		return err
+	}
+	if limit, convErr := strconv.ParseInt(m[1], 10, 64); convErr == nil {
+		p.maxBody.Store(limit)
+	}
+	return fmt.Errorf("%w: %s", errTooLarge, reasonText(ex))
+}

@@ -1,0 +1,160 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+const (
+	reconnectMin = 500 * time.Millisecond
+	reconnectMax = 30 * time.Second
+	closeTimeout = 5 * time.Second
+)
+
+// session is one consume connection. Deliveries belong to it: once it is lost,
+// none of them can be settled any more.
+type session struct {
+	conn *amqp.Connection
+	ctx  context.Context // done when the connection is lost; the cause says why
+}
+
+// serve opens one session after the other until intake is done, and returns
+// after every handler has ended.
+func (r *runner) serve(st stages, stopIntake context.CancelCauseFunc) error {
+	defer r.waitHandlers()
+	wait := newBackoff(reconnectMin, reconnectMax)
+	served := false
+	for {
+		conn, err := r.open(st.intake)
+		switch {
+		case st.stopping():
+			closeConn(conn)
+			return nil
+		case err != nil && !served && r.cfg.Permanent(err):
+			return err
+		case err == nil:
+			if !served {
+				served = true
+				close(r.opened)
+			}
+			started := time.Now()
+			err = r.session(st, conn, stopIntake)
+			if st.stopping() {
+				return nil
+			}
+			if time.Since(started) > reconnectMax {
+				wait.reset()
+			}
+		}
+		d := wait.next()
+		r.log.Error("no connection to the broker; trying again", keyError, err, keyIn, d.Round(time.Millisecond))
+		sleep(d, st.intake.Done())
+	}
+}
+
+func (r *runner) waitHandlers() {
+	for _, c := range r.consumers {
+		c.handlers.Wait()
+	}
+}
+
+// open dials and prepares. The connection is nil when there is an error.
+func (r *runner) open(ctx context.Context) (*amqp.Connection, error) {
+	conn, err := r.cfg.Dial(ctx, "consume")
+	if err != nil {
+		return nil, err
+	}
+	if r.cfg.Prepare != nil {
+		if err := r.cfg.Prepare(ctx, conn); err != nil {
+			closeConn(conn)
+			return nil, err
+		}
+	}
+	return conn, nil
+}
+
+// session consumes on conn until intake is done or the connection is lost. When
+// intake is done it keeps the connection until every handler has settled.
+func (r *runner) session(st stages, conn *amqp.Connection, stopIntake context.CancelCauseFunc) error {
+	s, end := watch(context.WithoutCancel(st.work), conn)
+	defer end()
+	defer closeConn(conn)
+	// A broker that no longer answers must not keep a stopped process alive.
+	defer context.AfterFunc(st.work, func() {
+		if sleep(forceCloseAfter, s.ctx.Done()) {
+			closeConn(conn)
+		}
+	})()
+
+	var consuming sync.WaitGroup
+	for _, c := range r.consumers {
+		consuming.Go(func() { c.consume(st, s) })
+	}
+	if r.cfg.Drain {
+		consuming.Go(func() { r.stopWhenEmpty(st.intake, s, stopIntake) })
+	}
+	consuming.Wait()
+	if s.ctx.Err() == nil {
+		r.log.Debug("waiting for running hooks")
+		r.waitHandlers()
+	}
+	return context.Cause(s.ctx)
+}
+
+// forceCloseAfter is how long settlements may take once work has ended: hooks
+// get their grace to end first, so it is longer than any sane kill_grace.
+const forceCloseAfter = 15 * time.Second
+
+var errSessionLost = errors.New("connection lost")
+
+// watch returns the session of conn; its context ends with the connection, or
+// when end is called.
+func watch(parent context.Context, conn *amqp.Connection) (*session, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	closed := conn.NotifyClose(make(chan *amqp.Error, 1))
+	blocked := conn.NotifyBlocked(make(chan amqp.Blocking, 8))
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		for range blocked { // must be read, or the client library stalls
+		}
+	})
+	watcher.Go(func() {
+		select {
+		case err := <-closed:
+			cancel(closeCause(errSessionLost, err))
+		case <-ctx.Done():
+		}
+	})
+	return &session{conn: conn, ctx: ctx}, func() {
+		cancel(errSessionLost)
+		closeConn(conn)
+		watcher.Wait()
+	}
+}
+
+// closeCause adds the broker's words, when there are any, to err.
+func closeCause(err error, why *amqp.Error) error {
+	if why == nil {
+		return err
+	}
+	return &lostError{err, why}
+}
+
+// lostError says that a channel or connection ended and what was said about it.
+type lostError struct {
+	what error
+	why  *amqp.Error
+}
+
+func (e *lostError) Error() string   { return e.what.Error() + ": " + reasonText(e.why) }
+func (e *lostError) Unwrap() []error { return []error{e.what, e.why} }
+
+func closeConn(conn *amqp.Connection) {
+	if conn != nil && !conn.IsClosed() {
+		_ = conn.CloseDeadline(time.Now().Add(closeTimeout)) // nothing to do about a connection that will not say goodbye
+	}
+}

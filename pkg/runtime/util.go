@@ -1,0 +1,72 @@
+package runtime
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// The keys of log attributes.
+const (
+	keyQueue   = "queue"
+	keyMessage = "message_id"
+	keyAttempt = "attempt"
+	keyError   = "error"
+	keyReason  = "reason"
+	keyTarget  = "target"
+	keyOutcome = "outcome"
+	keyIn      = "retry_in"
+	keyCount   = "count"
+)
+
+// sleep waits for d or until a stop channel closes; it reports whether d passed.
+func sleep(d time.Duration, stop ...<-chan struct{}) bool {
+	if d <= 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	var first, second <-chan struct{}
+	if len(stop) > 0 {
+		first = stop[0]
+	}
+	if len(stop) > 1 {
+		second = stop[1]
+	}
+	select {
+	case <-t.C:
+		return true
+	case <-first:
+		return false
+	case <-second:
+		return false
+	}
+}
+
+// backoff grows from min to max, doubling, each step with up to half of it taken
+// off at random so that many processes do not come back at once. It is not safe
+// for concurrent use.
+type backoff struct{ low, high, step time.Duration }
+
+func newBackoff(low, high time.Duration) *backoff { return &backoff{low: low, high: high, step: low} }
+
+func (b *backoff) next() time.Duration {
+	d := b.step
+	b.step = min(b.step*2, b.high)
+	return d - rand.N(d/2+1)
+}
+
+func (b *backoff) reset() { b.step = b.low }
+
+// reasonText is the broker's reason without the library's wrapping.
+func reasonText(e *amqp.Error) string {
+	if e == nil {
+		return ""
+	}
+	if e.Reason == "" {
+		return strconv.Itoa(e.Code)
+	}
+	return strconv.Itoa(e.Code) + " " + e.Reason
+}

@@ -15,6 +15,7 @@ type Row struct {
 	Facts   Facts
 	Answer  hooks.Outcome
 	Steps   []Step // Decide(Facts, Answer, the policy)
+	Then    string // what becomes of the message, in a few words
 }
 
 // exampleDelay stands in a table for whatever delay a hook may ask for.
@@ -79,11 +80,10 @@ func outcomeRows(answer hooks.Outcome, p Policy) []Row {
 	var rows []Row
 	for _, s := range situations(p) {
 		steps := Decide(s.facts, answer, p)
-		same := func(r Row) bool { return slices.EqualFunc(r.Steps, steps, sameKind) }
-		if slices.ContainsFunc(rows, same) {
-			continue
+		row := Row{nameOf(answer), s.when, s.facts, answer, steps, then(s.facts, steps, p)}
+		if !slices.ContainsFunc(rows, row.endsLike) {
+			rows = append(rows, row)
 		}
-		rows = append(rows, Row{nameOf(answer), s.when, s.facts, answer, steps})
 	}
 	if len(rows) == 1 {
 		rows[0].When = "always"
@@ -99,7 +99,46 @@ func clampedRow(p Policy) (Row, bool) {
 	answer := hooks.Outcome{Verdict: hooks.RetryAfter, Delay: p.Delay.Max + 1}
 	facts := Facts{Attempt: 1}
 	when := fmt.Sprintf("more than %s", p.Delay.Max)
-	return Row{"retry_after", when, facts, answer, Decide(facts, answer, p)}, true
+	steps := Decide(facts, answer, p)
+	return Row{"retry_after", when, facts, answer, steps, then(facts, steps, p)}, true
+}
+
+func (r Row) endsLike(o Row) bool {
+	return r.Then == o.Then && slices.EqualFunc(r.Steps, o.Steps, sameKind)
+}
+
+// then says what the steps lead to.
+func then(f Facts, steps []Step, p Policy) string {
+	for _, s := range steps {
+		switch s := s.(type) {
+		case Later:
+			return "comes back as the next attempt, unless the process dies first"
+		case Copy:
+			if s.Purpose == ForDeadLetter {
+				return "ends in " + s.To.Queue
+			}
+			return "comes back as the next attempt"
+		}
+	}
+	if reject, ok := steps[len(steps)-1].(Reject); ok {
+		return afterReject(reject, f, p)
+	}
+	return "done"
+}
+
+func afterReject(r Reject, f Facts, p Policy) string {
+	pair := p.Type == Quorum && p.MaxAttempts > 0 && p.DeadLetter != ""
+	switch {
+	case pair && !r.Requeue:
+		return "the server dead-letters it to " + p.DeadLetter
+	case !r.Requeue:
+		return "goes to the dead-letter route of the queue if it has one, else it is gone"
+	case pair && f.Attempt >= p.MaxAttempts:
+		return "past its limit, the server dead-letters it to " + p.DeadLetter
+	case p.Type == Quorum:
+		return "back in the queue; the server counts it"
+	}
+	return "back in the queue, not counted"
 }
 
 func nameOf(o hooks.Outcome) string {

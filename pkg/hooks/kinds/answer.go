@@ -1,0 +1,89 @@
+package kinds
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/spec"
+)
+
+// parseAnswer reads one answer line: "ack", "drop", "retry" or "retry_after
+// DELAY", each optionally followed by a reason. Anything else is an error, and
+// an answer that cannot be read must never acknowledge a message.
+func parseAnswer(line string) (hooks.Outcome, error) {
+	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	o := hooks.Outcome{}
+	switch word {
+	case "ack":
+		o.Verdict = hooks.Ack
+	case "drop":
+		o.Verdict = hooks.Drop
+	case "retry":
+		o.Verdict = hooks.Retry
+	case "retry_after":
+		delay, reason, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		d, err := parseDelay(delay)
+		if err != nil {
+			return hooks.Outcome{}, err
+		}
+		o.Verdict, o.Delay, rest = hooks.RetryAfter, d, reason
+	default:
+		return hooks.Outcome{}, fmt.Errorf("%q is none of ack, drop, retry, retry_after", printable(word, 64))
+	}
+	o.Reason = printable(strings.TrimSpace(rest), maxReason)
+	return o, nil
+}
+
+// parseDelay reads a duration as a spec writes it: "500ms", "30s", "1h30m",
+// "7d". A negative one is allowed; it is a plain retry.
+func parseDelay(s string) (time.Duration, error) {
+	if s == "" {
+		return 0, errors.New("retry_after needs a delay, such as retry_after 30s")
+	}
+	if _, err := strconv.ParseFloat(s, 64); err == nil {
+		return 0, fmt.Errorf("delay %q has no unit, write %ss", printable(s, 64), s)
+	}
+	var days time.Duration
+	rest := s
+	if head, tail, ok := strings.Cut(s, "d"); ok {
+		n, err := strconv.ParseInt(head, 10, 32)
+		if err != nil || n > maxDays || n < -maxDays {
+			return 0, fmt.Errorf("delay %q is not a duration such as 30s, 1h30m or 7d", printable(s, 64))
+		}
+		days, rest = time.Duration(n)*24*time.Hour, tail
+	}
+	if rest == "" {
+		return days, nil
+	}
+	d, err := time.ParseDuration(rest)
+	if err != nil || d > maxDays*24*time.Hour {
+		return 0, fmt.Errorf("delay %q is not a duration such as 30s, 1h30m or 7d", printable(s, 64))
+	}
+	return days + d, nil
+}
+
+// maxDays (about 100 years) keeps sums of durations from overflowing.
+const maxDays = 36500
+
+// byRule returns the outcome that a spec's rules give to code, and whether one
+// does. The first matching rule decides.
+func byRule(rules []spec.CodeRule, code int) (hooks.Outcome, bool) {
+	for _, r := range rules {
+		if r.From <= code && code <= r.To {
+			return hooks.Outcome{Verdict: verdicts[r.Outcome.Kind], Delay: r.Outcome.Delay}, true
+		}
+	}
+	return hooks.Outcome{}, false
+}
+
+// verdicts maps the words of a spec; an unknown word is a failure.
+var verdicts = map[string]hooks.Verdict{
+	"ack":         hooks.Ack,
+	"drop":        hooks.Drop,
+	"retry":       hooks.Retry,
+	"retry_after": hooks.RetryAfter,
+}

@@ -1,0 +1,158 @@
+package kinds
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+)
+
+const (
+	// pipeSafe is what an empty pipe takes without a reader, on every system
+	// and also when the user's pipe memory is used up.
+	pipeSafe = 4096
+	// drainFor is how long output is read after the process has ended: a child
+	// that it left behind may hold the pipes open for ever.
+	drainFor = 200 * time.Millisecond
+)
+
+// running is one process and its five pipes.
+type running struct {
+	process *os.Process
+	child   []*os.File // the process's ends, by descriptor
+	feeds   []feed
+	reads   []read
+
+	stdout, stderr *outputLog
+	answer         *head
+	busy           sync.WaitGroup
+}
+
+// A feed is data for the process; w is nil once all of it is in the pipe.
+type feed struct {
+	w    *os.File
+	data []byte
+}
+
+// A read is output of the process and what takes it.
+type read struct {
+	r  *os.File
+	to interface{ take(p []byte) }
+}
+
+// connect makes the pipes.
+func (c *command) connect(m *hooks.Message) (*running, error) {
+	r := &running{
+		stdout: &outputLog{c: c, m: m, stream: "stdout"},
+		stderr: &outputLog{c: c, m: m, stream: "stderr"},
+		answer: &head{},
+	}
+	metadata := appendMetadata(make([]byte, 0, 1024), m)
+	err := errors.Join(
+		r.input(m.Body), r.output(r.stdout), r.output(r.stderr),
+		r.input(metadata), r.output(r.answer),
+	)
+	if err != nil {
+		r.abandon()
+		return nil, err
+	}
+	return r, nil
+}
+
+// input adds a descriptor from which the process reads data and then EOF. What
+// fits into the pipe is written at once, which saves a goroutine.
+func (r *running) input(data []byte) error {
+	pr, pw, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	r.child = append(r.child, pr)
+	if len(data) > pipeSafe {
+		r.feeds = append(r.feeds, feed{pw, data})
+		return nil
+	}
+	defer pw.Close()
+	if len(data) == 0 {
+		return nil
+	}
+	_, err = pw.Write(data)
+	return err
+}
+
+// output adds a descriptor that the process may write to.
+func (r *running) output(to interface{ take(p []byte) }) error {
+	pr, pw, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	r.child = append(r.child, pw)
+	r.reads = append(r.reads, read{pr, to})
+	return nil
+}
+
+// attr makes the process the leader of its own group, so that a timeout ends
+// everything it started, and a Ctrl-C at a terminal reaches only rsctl.
+func (r *running) attr(dir string, env []string) *os.ProcAttr {
+	return &os.ProcAttr{Dir: dir, Env: env, Files: r.child, Sys: &syscall.SysProcAttr{Setpgid: true}}
+}
+
+// abandon closes every pipe of a process that did not start.
+func (r *running) abandon() {
+	closeAll(r.child)
+	r.closeOurs()
+}
+
+func (r *running) closeOurs() {
+	for _, f := range r.feeds {
+		f.w.Close()
+	}
+	for _, in := range r.reads {
+		in.r.Close()
+	}
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// begin moves data once the process runs.
+func (r *running) begin() {
+	closeAll(r.child)
+	for _, f := range r.feeds {
+		r.busy.Go(func() {
+			f.w.Write(f.data) // a process need not read its input
+			f.w.Close()
+		})
+	}
+	for _, in := range r.reads {
+		r.busy.Go(func() { drain(in.r, in.to) })
+	}
+}
+
+// wait returns how the process ended and whether it was stopped because ctx
+// was done. After it, no goroutine of this process is left.
+func (r *running) wait(ctx context.Context, grace time.Duration) (status syscall.WaitStatus, stopped bool, err error) {
+	s := newStopper(ctx, r.process.Pid, grace)
+	state, err := r.process.Wait()
+	stopped = s.finish()
+	for _, in := range r.reads {
+		in.r.SetReadDeadline(time.Now().Add(drainFor))
+	}
+	for _, f := range r.feeds {
+		f.w.Close()
+	}
+	r.busy.Wait()
+	r.closeOurs()
+	r.stdout.end()
+	r.stderr.end()
+	if err != nil {
+		return 0, stopped, err
+	}
+	return state.Sys().(syscall.WaitStatus), stopped, nil
+}

@@ -1,0 +1,68 @@
+package kinds
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+)
+
+// busyFor is how long a program that is being written (ETXTBSY) is tried again
+// within one attempt.
+const busyFor = time.Second
+
+// start runs the command for m. An error means that it did not start.
+func (c *command) start(ctx context.Context, m *hooks.Message) (*running, error) {
+	dir, err := c.workDir()
+	if err != nil {
+		return nil, c.unavailable(err)
+	}
+	path, err := c.find()
+	if err != nil {
+		return nil, c.unavailable(err)
+	}
+	r, err := c.connect(m)
+	if err != nil {
+		return nil, c.unavailable(c.explainStart(path, err))
+	}
+	env := deliveryEnv(c.env, dir, m)
+	r.process, err = c.spawn(ctx, path, r.attr(dir, env.vars))
+	if errors.Is(err, syscall.E2BIG) && len(m.Headers) > 0 {
+		env.omitted = len(m.Headers)
+		r.process, err = c.spawn(ctx, path, r.attr(dir, withoutHeaders(c.env, dir, m)))
+	}
+	if err != nil {
+		r.abandon()
+		return nil, c.unavailable(c.explainStart(path, err))
+	}
+	if env.omitted > 0 {
+		c.warn.Do(func() {
+			c.log(slog.LevelWarn, "headers left out of the hook's environment; descriptor 3 has them",
+				m, slog.Int("headers", env.omitted))
+		})
+	}
+	r.begin()
+	return r, nil
+}
+
+// spawn starts the process, and waits a moment for a program that somebody is
+// just writing. A fork elsewhere in rsctl can cause that as well, while the
+// child still holds a descriptor that it is about to close.
+func (c *command) spawn(ctx context.Context, path string, attr *os.ProcAttr) (*os.Process, error) {
+	giveUp := time.Now().Add(busyFor)
+	for pause := time.Millisecond; ; pause *= 2 {
+		p, err := os.StartProcess(path, c.argv, attr)
+		if !errors.Is(err, syscall.ETXTBSY) || time.Now().Add(pause).After(giveUp) {
+			return p, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(pause):
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package kinds
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/spec"
+)
+
+// unreachable are the errors by which a system says that nobody is there.
+var unreachable = []error{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN}
+
+// failure tells an endpoint that is not there, which is not the message's
+// fault, from an exchange that failed.
+func (e *endpoint) failure(ctx context.Context, err error) (hooks.Outcome, error) {
+	if ctx.Err() != nil {
+		return hooks.Outcome{Reason: stopReason(ctx, e.h.Timeout)}, nil
+	}
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return hooks.Outcome{}, e.unavailable(errors.New(describeTransport(err)))
+	}
+	for _, u := range unreachable {
+		if errors.Is(err, u) {
+			return hooks.Outcome{}, e.unavailable(errors.New(describeTransport(err)))
+		}
+	}
+	return hooks.Outcome{Reason: printable(e.mask(describeTransport(err)), maxReason)}, nil
+}
+
+// describeTransport names the kinds of errors that people know by their own
+// words, without addresses: the URL may be a secret.
+func describeTransport(err error) string {
+	var dns *net.DNSError
+	var op *net.OpError
+	var no syscall.Errno
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "no such host"
+	case errors.As(err, &dns):
+		return "cannot resolve the host's name: " + dns.Err
+	case errors.As(err, &op) && op.Op == "proxyconnect" && errors.As(err, &no):
+		return "proxy: " + no.Error()
+	case errors.As(err, &op) && op.Op == "dial" && op.Timeout():
+		return "connecting timed out"
+	case errors.As(err, &no):
+		return no.Error()
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the server closed the connection without an answer"
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return "timed out"
+	}
+	return err.Error()
+}
+
+var userinfo = regexp.MustCompile(`//[^/@\s"]*@`)
+
+// mask removes from an error's text what the spec does not show in the open.
+func (e *endpoint) mask(text string) string {
+	text = userinfo.ReplaceAllString(text, "//")
+	if host := e.url.Hostname(); !strings.Contains(e.h.URL.String(), host) {
+		text = strings.ReplaceAll(text, host, "(host)")
+	}
+	return text
+}
+
+// tlsConfig loads the endpoint's CA and client certificate. The certificate is
+// read again for every new connection, so that it may be renewed while rsctl
+// runs.
+func tlsConfig(t *spec.TLS) (*tls.Config, error) {
+	conf := &tls.Config{MinVersion: tls.VersionTLS12}
+	if t == nil {
+		return conf, nil
+	}
+	conf.ServerName = t.ServerName
+	if t.CAFile != "" {
+		pem, err := os.ReadFile(t.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("handler tls ca_file: %w", err)
+		}
+		conf.RootCAs = x509.NewCertPool()
+		if !conf.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("handler tls ca_file %s holds no PEM certificate", t.CAFile)
+		}
+	}
+	if t.CertFile == "" && t.KeyFile == "" {
+		return conf, nil
+	}
+	load := func() (*tls.Certificate, error) {
+		cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		return &cert, err
+	}
+	if _, err := load(); err != nil {
+		return nil, fmt.Errorf("handler tls cert_file and key_file: %w", err)
+	}
+	conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
+	return conf, nil
+}

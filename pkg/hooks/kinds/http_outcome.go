@@ -1,0 +1,143 @@
+package kinds
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+)
+
+// maxBody is how much of a response is read. A longer one costs its connection.
+const maxBody = 64 << 10
+
+// outcomeHeader is the response header that overrides the status.
+const outcomeHeader = "Rsctl-Outcome"
+
+// outcome reads the answer from the response's header and status.
+func (e *endpoint) outcome(res *http.Response) hooks.Outcome {
+	if answers := res.Header[outcomeHeader]; len(answers) > 0 {
+		return headerAnswer(answers)
+	}
+	if o, ok := byRule(e.h.Statuses, res.StatusCode); ok {
+		return o
+	}
+	switch code := res.StatusCode; {
+	case code >= 200 && code <= 299:
+		return hooks.Outcome{Verdict: hooks.Ack}
+	case code >= 300 && code <= 399:
+		return hooks.Outcome{Reason: e.redirected(res)}
+	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
+		return retryAfter(res, e.maxRetryAfter())
+	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code >= 500 && code <= 599:
+		return hooks.Outcome{Verdict: hooks.Retry}
+	case code >= 400 && code <= 499:
+		return hooks.Outcome{Verdict: hooks.Drop}
+	}
+	return hooks.Outcome{} // not a status of HTTP
+}
+
+func headerAnswer(answers []string) hooks.Outcome {
+	if len(answers) > 1 {
+		return hooks.Outcome{Reason: "malformed RSCTL-Outcome: sent more than once"}
+	}
+	o, err := parseAnswer(answers[0])
+	if err != nil {
+		return hooks.Outcome{Reason: joinReason("malformed RSCTL-Outcome", err.Error())}
+	}
+	return o
+}
+
+func (e *endpoint) maxRetryAfter() time.Duration {
+	if e.h.MaxRetryAfter > 0 {
+		return e.h.MaxRetryAfter
+	}
+	return defaultMaxRetryAfter
+}
+
+// retryAfter honours Retry-After: seconds or a date. What is not a time in the
+// future is a plain retry.
+func retryAfter(res *http.Response, limit time.Duration) hooks.Outcome {
+	d := min(parseRetryAfter(res.Header), limit)
+	if d <= 0 {
+		return hooks.Outcome{Verdict: hooks.Retry}
+	}
+	return hooks.Outcome{Verdict: hooks.RetryAfter, Delay: d}
+}
+
+// parseRetryAfter measures a date from the response's own Date, so that the
+// clocks of the two machines need not agree. It returns 0 for what it cannot
+// read.
+func parseRetryAfter(header http.Header) time.Duration {
+	text := strings.TrimSpace(header.Get("Retry-After"))
+	if digits(text) {
+		seconds, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || seconds > int64(maxDays*24*time.Hour/time.Second) {
+			return maxDays * 24 * time.Hour
+		}
+		return time.Duration(seconds) * time.Second
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	now, err := http.ParseTime(header.Get("Date"))
+	if err != nil {
+		now = time.Now()
+	}
+	return at.Sub(now)
+}
+
+func digits(s string) bool {
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// redirected explains a redirect. It is not followed: a 301 or 302 would turn
+// the POST into a GET without a body, whose 200 means nothing.
+func (e *endpoint) redirected(res *http.Response) string {
+	what := statusLine(res)
+	if to := e.safeLocation(res.Header.Get("Location")); to != "" {
+		what += " to " + to
+	}
+	return printable(what+"; redirects are not followed, change the URL of the handler", maxReason)
+}
+
+// safeLocation is a Location without what may be secret: userinfo, the query,
+// and a path that our own URL keeps secret.
+func (e *endpoint) safeLocation(location string) string {
+	u, err := url.Parse(location)
+	if err != nil || location == "" {
+		return ""
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	own := strings.Trim(e.url.Path, "/")
+	if own != "" && !strings.Contains(e.h.URL.String(), own) && strings.Contains(u.Path, own) {
+		u.Path, u.RawPath = "/…", "/…"
+	}
+	return fmt.Sprintf("%q", printable(u.String(), 512))
+}
+
+// firstLine reads the response up to its bound, which lets the connection be
+// used again, and returns the first line of a text that explains a failure.
+func firstLine(res *http.Response) string {
+	if res.Body == http.NoBody || res.ContentLength > maxBody || res.StatusCode == http.StatusSwitchingProtocols {
+		return ""
+	}
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	n, err := io.ReadFull(res.Body, (*buf)[:4<<10])
+	line := ""
+	if res.StatusCode > 299 && res.Header.Get("Content-Encoding") == "" {
+		text, _, _ := bytes.Cut(bytes.TrimSpace((*buf)[:n]), []byte("\n"))
+		line = printable(string(bytes.TrimSpace(text)), maxReason)
+	}
+	for left := maxBody - n; left > 0 && err == nil; left -= n {
+		n, err = res.Body.Read((*buf)[:min(left, len(*buf))])
+	}
+	return line
+}

@@ -1,0 +1,114 @@
+package kinds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxReason bounds a reason: x-rsctl-error on a dead-letter copy holds 1 KiB.
+const maxReason = 1024
+
+// printable renders what a hook printed so that it can go into a log or a
+// header: at most limit bytes, control characters and bytes that are not UTF-8
+// written as escapes. It never forges a second line or a terminal command. A
+// backslash stays as it is.
+func printable(s string, limit int) string {
+	if len(s) <= limit && plain(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, size := utf8.DecodeRuneInString(s[i:])
+		piece := escapeRune(r, s[i:i+size])
+		if b.Len()+len(piece)+len(ellipsis) > limit {
+			b.WriteString(ellipsis)
+			break
+		}
+		b.WriteString(piece)
+		i += size
+	}
+	return b.String()
+}
+
+const ellipsis = "…"
+
+func escapeRune(r rune, raw string) string {
+	switch {
+	case r == '\t':
+		return `\t`
+	case r == utf8.RuneError && len(raw) == 1, r < 0x80 && !unicode.IsPrint(r):
+		return fmt.Sprintf(`\x%02x`, raw[0])
+	case !unicode.IsPrint(r) && r < 0x10000:
+		return fmt.Sprintf(`\u%04x`, r)
+	case !unicode.IsPrint(r):
+		return fmt.Sprintf(`\U%08x`, r)
+	}
+	return raw
+}
+
+func plain(s string) bool {
+	for i := range len(s) {
+		if s[i] < 0x20 || s[i] > 0x7e {
+			return false
+		}
+	}
+	return true
+}
+
+// headerText renders a header's value for places that hold only text, an
+// environment variable or an HTTP header: strings and byte arrays as they are,
+// numbers and booleans in plain form, arrays and tables as JSON.
+func headerText(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case []byte:
+		return string(v)
+	case bool:
+		return strconv.FormatBool(v)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return string(appendValue(nil, v))
+}
+
+// stopReason says why a call was cut off: its timeout, or the end of rsctl.
+func stopReason(ctx context.Context, timeout time.Duration) string {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return "interrupted: rsctl is stopping"
+	}
+	if timeout <= 0 {
+		return "timed out"
+	}
+	return "timed out after " + shortDuration(timeout)
+}
+
+// shortDuration is d as a spec would write it: "30s", "1h30m", not "1h30m0s".
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// joinReason appends detail to what, within the bound of a reason.
+func joinReason(what, detail string) string {
+	if detail == "" {
+		return printable(what, maxReason)
+	}
+	return printable(what+": "+detail, maxReason)
+}

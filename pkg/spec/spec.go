@@ -98,6 +98,10 @@ type Queue struct {
 	Breaker     *Breaker
 	Consumer    Consumer
 	Handler     *Handler // nil: topology only
+
+	// bad holds the keys whose value has been refused, so that no rule reports
+	// what follows from that. Empty on a Spec that Parse returns.
+	bad map[string]bool
 }
 
 // At returns where the value of key stands, or the queue's own position when
@@ -210,7 +214,8 @@ type Handler struct {
 	Headers       []EnvVar
 	Statuses      []CodeRule
 	MaxRetryAfter time.Duration // cap on Retry-After; default 1h
-	Secret        *Text         // signs requests
+	Secret        *Text         // signs requests; the first of Secrets
+	Secrets       []Text        // all that sign, more than one while a secret is replaced
 	TLS           *TLS          // client certificate and CA of the endpoint
 
 	OnUnavailable string // pause or retry

@@ -1,0 +1,79 @@
+package spec
+
+import "errors"
+
+func (d *decoder) broker(n *node) Broker {
+	f := d.fields(n)
+	b := Broker{
+		URL:            d.url(f.scalar("url"), amqpSchemes),
+		TLS:            d.tls(n.get("tls")),
+		ConnectionName: f.text("connection_name"),
+	}
+	if v := f.scalar("management_url"); v != nil && v.value != "" {
+		b.ManagementURL = d.url(v, httpSchemes)
+	}
+	if n.get("url") == nil {
+		b.URL = d.defaultURL()
+	}
+	return b
+}
+
+// defaultURL is what a spec without broker.url means.
+func (d *decoder) defaultURL() Text {
+	n := &node{text: DefaultURL, label: "AMQP_URL", pos: Pos{1, 1}}
+	d.interpolate(n)
+	return d.url(n, amqpSchemes)
+}
+
+func (d *decoder) url(n *node, schemes []string) Text {
+	if n == nil {
+		return Text{}
+	}
+	if err := checkURL(n.value, schemes); err != nil {
+		var ue *urlError
+		hint := ""
+		message := err.Error()
+		if errors.As(err, &ue) {
+			message, hint = ue.fault, ue.hint
+		}
+		d.refuse(n, "url", n.label+": "+message, hint)
+	}
+	return plainText(n)
+}
+
+func (d *decoder) tls(n *node) *TLS {
+	if n == nil || n.kind != mapping {
+		return nil
+	}
+	f := d.fields(n)
+	t := &TLS{CAFile: f.path("ca_file"), CertFile: f.path("cert_file"), KeyFile: f.path("key_file"), ServerName: f.text("server_name")}
+	if !n.broken && (t.CertFile == "") != (t.KeyFile == "") {
+		d.refuse(n, "tls-pair", "cert_file and key_file belong together", "write both, or neither")
+	}
+	return t
+}
+
+func (d *decoder) exchange(n *node) Exchange {
+	f := d.fields(n)
+	x := Exchange{
+		Type:       f.text("type"),
+		Durable:    f.boolean("durable", true),
+		AutoDelete: f.boolean("auto_delete", false),
+		Internal:   f.boolean("internal", false),
+		External:   f.boolean("external", false),
+		Arguments:  f.arguments("arguments"),
+		Pos:        n.pos,
+	}
+	if v := f.scalar("name"); v != nil {
+		x.Pos = v.pos
+		reserved := reserve
+		if x.External {
+			reserved = allowReserved
+		}
+		x.Name = d.name(v, reserved)
+	}
+	if n.kind == mapping && x.Type == "" && !x.External && n.get("type") == nil && !n.broken {
+		d.refuse(n, "exchange-type", "an exchange needs a type, unless it is external", "type: direct, topic, fanout or headers")
+	}
+	return x
+}

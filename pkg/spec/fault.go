@@ -1,0 +1,95 @@
+package spec
+
+import (
+	"fmt"
+	"strings"
+)
+
+// fault is a value that its key does not take.
+type fault struct {
+	want     string // "must be …"
+	schema   view   // where that is said
+	duration bool
+}
+
+// describe says it to the person who wrote the value.
+func (f fault) describe(n *node) (rule, message, hint string) {
+	if n.class == classNull && !n.quoted && !n.inserted && n.kind == scalar {
+		return "yaml-null", n.label + " has no value", "remove the key or give it a value"
+	}
+	rule = "value"
+	if !n.inserted && !n.class.usable() {
+		rule = "yaml-type"
+	}
+	if f.wantsText() && n.class != classString && n.kind == scalar && !f.duration {
+		return "yaml-type", fmt.Sprintf("%s: YAML reads %s as %s", n.label, n.shown(), n.class.what()),
+			fmt.Sprintf("put it in quotes: %q", short(n.text))
+	}
+	message = n.label + " " + f.want
+	if f.duration {
+		rule = "duration"
+	}
+	switch {
+	case n.inserted:
+		message += fmt.Sprintf("; the value of %s is not", short(maskURL(n.text)))
+	case !n.sensitive():
+		message += ", got " + n.shown()
+	}
+	if f.duration && n.kind == scalar {
+		if _, err := ParseDuration(n.value); err != nil && !n.inserted {
+			message += ": " + err.Error()
+		}
+		return rule, message, "units are " + durationUnits
+	}
+	return rule, message, f.hint(n)
+}
+
+func (f fault) hint(n *node) string {
+	number := strings.Contains(f.want, "number")
+	switch {
+	case n.kind != scalar:
+		return ""
+	case n.quoted && number && (classify(n.text).usable() || n.inserted) && classify(n.text) != classString:
+		return "remove the quotes"
+	case n.quoted && n.inserted && (number || strings.Contains(f.want, "true or false")):
+		return "remove the quotes: a plain ${…} takes the type that its key expects"
+	case number && n.class == classOddNumber:
+		return "write the number in plain decimal digits"
+	case strings.Contains(f.want, "true or false") && n.class == classOddBool:
+		return "write " + plainBool(n.text)
+	case n.inserted:
+		return ""
+	}
+	if near := nearest(n.text, f.schema.enum()); near != "" && near != n.text {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return ""
+}
+
+func plainBool(s string) string {
+	switch strings.ToLower(s) {
+	case "yes", "on", "true":
+		return "true"
+	}
+	return "false"
+}
+
+// wantsText reports whether only text will do.
+func (f fault) wantsText() bool {
+	t := f.schema.types()
+	return t.text && !t.number && !t.boolean && len(f.schema.enum()) == 0 && f.schema.here["additionalProperties"] == nil
+}
+
+// enum lists the words that a value may be.
+func (v view) enum() []string {
+	var out []string
+	for _, b := range v.branches() {
+		list, _ := b.here["enum"].([]any)
+		for _, w := range list {
+			if s, ok := w.(string); ok {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}

@@ -11,7 +11,9 @@ import (
 // seconds it lies in the year 55840.
 const beyondDates = 1_700_000_000_000
 
-// oddHeaders has every header type that amqp091-go reads from the wire.
+// oddHeaders has every header type that amqp091-go reads from the wire. A float
+// that is no number is missing: Erlang has none, and RabbitMQ ends the
+// connection that sends one with 541 on every series.
 func oddHeaders() amqp.Table {
 	return amqp.Table{
 		"nil": nil, "true": true, "false": false,
@@ -19,7 +21,7 @@ func oddHeaders() amqp.Table {
 		"int16": int16(-300), "uint16": uint16(60_000),
 		"int32": int32(math.MinInt32), "uint32": uint32(math.MaxUint32),
 		"int64":   int64(math.MinInt64),
-		"float32": float32(1.5), "float64": math.Pi, "inf": math.Inf(-1),
+		"float32": float32(1.5), "float64": math.Pi,
 		"decimal": amqp.Decimal{Scale: 2, Value: 12345},
 		"text":    "žluť", "not utf-8": "\xff\xfe", "empty": "",
 		"bytes": []byte{0xff, 0, 1}, "no bytes": []byte{},

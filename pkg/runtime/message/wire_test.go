@@ -13,15 +13,10 @@ import (
 // wire is an AMQP server just large enough to see how amqp091-go encodes a
 // message and to hand the same bytes back to it as a delivery.
 type wire struct {
-	t          failer
+	t          *testing.T
 	ch         *amqp.Channel
 	deliveries <-chan amqp.Delivery
 	headers    chan int // the size of each content header frame published
-}
-
-type failer interface {
-	Helper()
-	Fatal(...any)
 }
 
 func newWire(t *testing.T) *wire {

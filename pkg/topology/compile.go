@@ -101,6 +101,26 @@ func (c *compiler) queue(q *spec.Queue) {
 	if q.RetryPublisher != nil {
 		c.refer(q.RetryPublisher.Exchange, q, q.At("retry_publisher"))
 	}
+	if copiesByDefault(q) {
+		c.out.DefaultCopies = append(c.out.DefaultCopies, q.Name)
+	}
+}
+
+// copiesByDefault reports whether a copy of a message of q can go to the
+// default exchange.
+func copiesByDefault(q *spec.Queue) bool {
+	p := Policy(q)
+	if p.Delay != nil && p.Delay.Mode == settle.ModeCopy && p.Delay.Route(1).Exchange == "" {
+		return true
+	}
+	return copies(p) && p.RetryExchange == ""
+}
+
+// copies reports whether retries of a queue leave as copies that do not wait on
+// the broker: under a cap, and from the in-process timer.
+func copies(p settle.Policy) bool {
+	timer := p.Delay == nil || p.Delay.Mode == settle.ModeTimer
+	return p.Type == settle.Classic && (p.MaxAttempts > 0 || timer)
 }
 
 // workQueue is q itself with everything its keys set.
@@ -125,8 +145,9 @@ func workQueue(q *spec.Queue, delayArgs map[string]any) Queue {
 	return Queue{
 		Name: q.Name, Type: settle.Type(q.Type), Durable: q.Durable || q.Type == spec.Quorum,
 		Exclusive: q.Exclusive, AutoDelete: q.AutoDelete, External: q.External,
-		Arguments: args,
-		Origin:    Origin{Role: RoleWork, Queues: []string{q.Name}, Pos: q.Pos},
+		RejectsOriginals: q.RetryOriginal != spec.AckOriginal && copies(Policy(q)),
+		Arguments:        args,
+		Origin:           Origin{Role: RoleWork, Queues: []string{q.Name}, Pos: q.Pos},
 	}
 }
 

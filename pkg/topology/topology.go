@@ -21,6 +21,9 @@ type Topology struct {
 	Exchanges []Exchange
 	Queues    []Queue
 	Bindings  []Binding
+	// DefaultCopies are the queues whose copies the runtime publishes to the
+	// default exchange, for which it needs write permission on amq.default.
+	DefaultCopies []string
 }
 
 // Role says why an object is there.
@@ -69,8 +72,12 @@ type Queue struct {
 	AcceptExisting bool
 	// DeadLetterOf are the queues of the spec whose spent messages end here.
 	DeadLetterOf []string
-	Arguments    map[string]any // integers are int64
-	Origin       Origin
+	// RejectsOriginals is set for a classic queue whose retried originals end by
+	// a reject: with a dead-letter route, even one from a policy, each of them
+	// also goes there.
+	RejectsOriginals bool
+	Arguments        map[string]any // integers are int64
+	Origin           Origin
 }
 
 // Binding binds a queue, or another exchange when ToExchange, to an exchange.
@@ -106,6 +113,9 @@ func (t *Topology) For(queue string) *Topology {
 		if needs(b.Origin) {
 			part.Bindings = append(part.Bindings, b)
 		}
+	}
+	if slices.Contains(t.DefaultCopies, queue) {
+		part.DefaultCopies = []string{queue}
 	}
 	return part
 }

@@ -1,36 +1,20 @@
 // Package broker declares and checks a compiled topology on a real RabbitMQ. It
 // is the only topology code that uses the network.
+//
+// [Dial] opens a connection, [Open] a [Session] on one of its own, [On] a
+// Session on one that somebody else owns. [Apply] declares, [Check] proves for
+// CI that everything is there, [Verify] is the quick look before consuming. All
+// three answer with one [Report]; their error is only for what ends the whole
+// attempt: the connection, the context.
 package broker
 
 import (
-	"context"
-	"log/slog"
+	"fmt"
+	"slices"
+	"strings"
 
-	amqp "github.com/rabbitmq/amqp091-go"
-
-	"github.com/rsctl/rsctl/pkg/spec"
 	"github.com/rsctl/rsctl/pkg/topology"
 )
-
-// Dial opens one AMQP connection as b says; name is shown in the management UI
-// behind the spec's connection_name. The error is one line for people, never
-// holds a password, and unwraps to a [*Refusal] when trying again is useless.
-func Dial(ctx context.Context, b spec.Broker, name string) (*amqp.Connection, error) {
-	panic("TODO helper")
-}
-
-// A Refusal is an answer of the server that will not change by trying again: a
-// missing vhost, a wrong password, a missing permission.
-type Refusal struct {
-	Code    int // AMQP reply code, 0 when there is none
-	Message string
-	Hint    string
-}
-
-func (r *Refusal) Error() string { return r.Message }
-
-// Server reads the server's version from the connection.
-func Server(conn *amqp.Connection) topology.Server { panic("TODO helper") }
 
 // State is what was found out about one object.
 type State string
@@ -41,7 +25,7 @@ const (
 	Created     State = "created" // apply
 	Missing     State = "missing"
 	Conflict    State = "conflict" // exists with other settings
-	Refused     State = "refused"  // permission, locked, unknown exchange type
+	Refused     State = "refused"  // permission, locked, unknown exchange type, server too old
 	NotVerified State = "not verified"
 	Warned      State = "warning" // usable, but a message may be lost
 	Skipped     State = "skipped" // not tried, because something it needs failed
@@ -49,31 +33,73 @@ const (
 
 // Finding is the result for one object, for a report.
 type Finding struct {
-	Kind   string // exchange, queue, binding
+	Kind   string // exchange, queue, binding, permission, management API
 	Name   string
 	Origin topology.Origin
 	State  State
 	Detail string // one line: have/want, or the server's reason in words
 	Hint   string // what to do; may be empty
+	Code   int    // the server's reply code behind State; 0: none
+}
+
+// failed reports whether the object cannot be relied on.
+func (f Finding) failed() bool {
+	switch f.State {
+	case Missing, Conflict, Refused, Skipped:
+		return true
+	}
+	return false
+}
+
+// String renders `queue "orders": conflict: is quorum, want classic`.
+func (f Finding) String() string {
+	s := fmt.Sprintf("%s %q: %s", f.Kind, f.Name, f.State)
+	if f.Detail != "" {
+		s += ": " + f.Detail
+	}
+	return s
 }
 
 // Report is the result of Apply, Check or Verify, in the order of the topology.
+// The same broker and topology give the same report.
 type Report struct{ Findings []Finding }
 
 // Failed reports whether a finding is Missing, Conflict, Refused or Skipped.
-func (r *Report) Failed() bool { panic("TODO helper") }
+func (r *Report) Failed() bool { return slices.ContainsFunc(r.Findings, Finding.failed) }
 
-// Apply declares t. Every object is tried whatever happened to the others; the
-// error is for what ends the whole attempt (the connection, the context).
-func Apply(ctx context.Context, conn *amqp.Connection, t *topology.Topology, log *slog.Logger) (*Report, error) {
-	panic("TODO helper")
+// Err is nil when nothing failed; otherwise one line that names every failed
+// object. It is a [*Refusal], except when all that is wrong are queues locked by
+// another connection: those are worth another try.
+func (r *Report) Err() error {
+	var texts []string
+	var hint string
+	locked := true
+	for _, f := range r.Findings {
+		if !f.failed() || f.State == Skipped {
+			continue
+		}
+		texts = append(texts, f.String())
+		locked = locked && f.Code == codeLocked
+		if hint == "" {
+			hint = f.Hint
+		}
+	}
+	text := strings.Join(texts, "; ")
+	switch {
+	case len(texts) == 0:
+		return nil
+	case locked:
+		return fmt.Errorf("%s", text)
+	}
+	return &Refusal{Message: text, Hint: hint}
 }
 
-// Check looks whether t is there and changes nothing. mgmt may be nil; then
-// what only the management API shows is NotVerified.
-func Check(ctx context.Context, conn *amqp.Connection, mgmt *Management, t *topology.Topology) (*Report, error) {
-	panic("TODO helper")
-}
-
-// Management reads arguments, bindings and policies through the management API.
-type Management struct{}
+// Reply codes of AMQP 0-9-1 that mean something here.
+const (
+	codeAccessRefused  = 403
+	codeNotFound       = 404
+	codeLocked         = 405
+	codePrecondition   = 406
+	codeCommandInvalid = 503
+	codeNotAllowed     = 530
+)

@@ -1,0 +1,234 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/topology"
+)
+
+// Apply declares t in its order. Nothing is ever deleted or changed: what exists
+// with other settings is a Conflict with have and want. Every object is tried
+// whatever happened to the others, except bindings whose ends are not there;
+// they are Skipped. The error is for what ends the whole attempt.
+//
+// An exclusive queue belongs to the session's connection. log gets one line for
+// every object that is created; nil is silent.
+func Apply(ctx context.Context, s *Session, t *topology.Topology, log *slog.Logger) (*Report, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	a := &attempt{Session: s, srv: s.Server(), log: log, absent: map[string]bool{}}
+	return a.run(ctx, t, steps{a.applyExchange, a.applyQueue, a.applyBinding})
+}
+
+// attempt is one run over a topology.
+type attempt struct {
+	*Session
+	srv    topology.Server
+	log    *slog.Logger
+	report Report
+	absent map[string]bool // by kind and name, as known so far
+}
+
+// steps are what an attempt does with each object.
+type steps struct {
+	exchange func(context.Context, topology.Exchange) (Finding, error)
+	queue    func(context.Context, topology.Queue) (Finding, error)
+	binding  func(context.Context, topology.Binding) (Finding, error)
+}
+
+func (a *attempt) run(ctx context.Context, t *topology.Topology, do steps) (*Report, error) {
+	for _, x := range t.Exchanges {
+		if err := a.add(do.exchange(ctx, x)); err != nil {
+			return &a.report, err
+		}
+	}
+	for _, q := range t.Queues {
+		if err := a.add(do.queue(ctx, q)); err != nil {
+			return &a.report, err
+		}
+	}
+	if do.binding == nil {
+		return &a.report, nil
+	}
+	for _, b := range t.Bindings {
+		if err := a.add(do.binding(ctx, b)); err != nil {
+			return &a.report, err
+		}
+	}
+	return &a.report, nil
+}
+
+func (a *attempt) add(f Finding, err error) error {
+	if err != nil {
+		return err
+	}
+	a.report.Findings = append(a.report.Findings, f)
+	if f.State == Created {
+		a.log.Info("created", "kind", f.Kind, "name", f.Name)
+	}
+	return nil
+}
+
+// markAbsent remembers that nothing can be bound to an object.
+func (a *attempt) markAbsent(f Finding) { a.absent[f.Kind+" "+f.Name] = true }
+
+func (a *attempt) applyExchange(ctx context.Context, x topology.Exchange) (Finding, error) {
+	if x.External {
+		return a.lookExchange(ctx, x)
+	}
+	f := exchangeFinding(x)
+	before, _, err := a.exchangePresence(ctx, x.Name)
+	if err != nil {
+		return f, err
+	}
+	ask := a.ask
+	if !coreType(x.Type) {
+		ask = a.aside
+	}
+	err = ask(ctx, func(ch *amqp.Channel) error { return declareExchangeForm(ch, x.Name, exchangeForm(x)) })
+	switch answer := answerOf(err); {
+	case err == nil:
+		return declared(f, before), nil
+	case answer == nil:
+		return f, err
+	case answer.Code == codePrecondition && before == there && !typeText.MatchString(answer.Reason):
+		return a.conflictExchange(ctx, x, answer)
+	default:
+		if before != there {
+			a.markAbsent(f)
+		}
+		return refuse(f, answer, purposeOf(x.Origin, x.Arguments)), nil
+	}
+}
+
+// conflictExchange asks for everything that differs; the declare told one thing.
+func (a *attempt) conflictExchange(ctx context.Context, x topology.Exchange, first *amqp.Error) (Finding, error) {
+	ds, err := a.compareExchange(ctx, x)
+	if err != nil && answerOf(err) == nil {
+		return exchangeFinding(x), err
+	}
+	return conflict(exchangeFinding(x), ds, first), nil
+}
+
+func declared(f Finding, before presence) Finding {
+	f.State = OK
+	if before == absent {
+		f.State = Created
+	}
+	return f
+}
+
+func conflict(f Finding, ds []difference, first *amqp.Error) Finding {
+	f.State, f.Code, f.Detail = Conflict, codePrecondition, joinDifferences(ds)
+	if len(ds) == 0 {
+		f.Detail = words(first)
+	}
+	f.Hint = "the server never changes an existing " + f.Kind + ": delete it when it is empty and apply again, or correct the spec"
+	return f
+}
+
+func (a *attempt) applyQueue(ctx context.Context, q topology.Queue) (Finding, error) {
+	f := queueFinding(q)
+	if q.External {
+		return a.lookQueue(ctx, q)
+	}
+	before, answer, err := a.queuePresence(ctx, q.Name)
+	if err != nil {
+		return f, err
+	}
+	if old, yes := tooOld(q, a.srv); yes {
+		if before != there {
+			a.markAbsent(old)
+		}
+		return old, nil
+	}
+	if before == locked {
+		a.markAbsent(f)
+		return refuse(f, answer, ""), nil
+	}
+	if before == there && q.AcceptExisting {
+		return a.lookDeadLetter(ctx, q)
+	}
+	return a.declareQueue(ctx, q, before)
+}
+
+func (a *attempt) declareQueue(ctx context.Context, q topology.Queue, before presence) (Finding, error) {
+	f := queueFinding(q)
+	err := a.ask(ctx, func(ch *amqp.Channel) error { return declareQueueForm(ch, q.Name, queueForm(q)) })
+	answer := answerOf(err)
+	switch {
+	case err == nil:
+		f = declared(f, before)
+		if f.State == Created && q.Exclusive {
+			f.Detail = "exclusive: lives as long as this connection"
+		}
+		return a.warnDeadLetter(f, q), nil
+	case answer == nil:
+		return f, err
+	}
+	ineq, differs := parseInequivalent(answer, queueForm(q))
+	switch {
+	case differs && q.AcceptExisting: // somebody was faster, with other settings
+		return a.lookDeadLetter(ctx, q)
+	case differs:
+		return a.conflictQueue(ctx, q, ineq)
+	}
+	if before != there {
+		a.markAbsent(f)
+	}
+	return refuse(f, answer, purposeOf(q.Origin, q.Arguments)), nil
+}
+
+func (a *attempt) conflictQueue(ctx context.Context, q topology.Queue, first inequivalence) (Finding, error) {
+	ds, err := a.compareQueue(ctx, q)
+	if err != nil && answerOf(err) == nil {
+		return queueFinding(q), err
+	}
+	if len(ds) == 0 {
+		ds = []difference{first.difference}
+	}
+	return conflict(queueFinding(q), ds, nil), nil
+}
+
+func (a *attempt) applyBinding(ctx context.Context, b topology.Binding) (Finding, error) {
+	f := bindingFinding(b)
+	if end, lost := a.lostEnd(b); lost {
+		f.State, f.Detail = Skipped, "needs "+end
+		return f, nil
+	}
+	err := a.ask(ctx, func(ch *amqp.Channel) error {
+		if b.ToExchange {
+			return ch.ExchangeBind(b.Destination, b.RoutingKey, b.Source, false, table(b.Arguments))
+		}
+		return ch.QueueBind(b.Destination, b.RoutingKey, b.Source, false, table(b.Arguments))
+	})
+	switch answer := answerOf(err); {
+	case err == nil:
+		f.State = OK
+		return f, nil
+	case answer == nil:
+		return f, err
+	default:
+		return refuse(f, answer, fmt.Sprintf("the binding %s", f.Name)), nil
+	}
+}
+
+// lostEnd names the end of a binding that is known not to be there.
+func (a *attempt) lostEnd(b topology.Binding) (string, bool) {
+	if a.absent[kindExchange+" "+b.Source] {
+		return fmt.Sprintf("exchange %q", b.Source), true
+	}
+	kind := kindQueue
+	if b.ToExchange {
+		kind = kindExchange
+	}
+	if a.absent[kind+" "+b.Destination] {
+		return fmt.Sprintf("%s %q", kind, b.Destination), true
+	}
+	return "", false
+}

@@ -1,0 +1,138 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/spec"
+)
+
+// connectTimeout bounds the TCP connect and the handshake, unless the URL says
+// otherwise (connection_timeout, in milliseconds).
+const connectTimeout = 10 * time.Second
+
+// Dial opens one AMQP connection as b says; name is shown in the management UI
+// behind the spec's connection_name. The error is one line for people, never
+// holds a password, and unwraps to a [*Refusal] when trying again is useless.
+//
+// The URL's query may set heartbeat (seconds), connection_timeout
+// (milliseconds), channel_max, auth_mechanism, and the certificate files of
+// RabbitMQ's URI format, which b.TLS overrides. The client library's own
+// reconnecting stays off: it has no guard against settling an old delivery on a
+// new channel.
+func Dial(ctx context.Context, b spec.Broker, name string) (*amqp.Connection, error) {
+	uri, err := parseURL(b.URL.Value)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := dialOnce(ctx, b, uri, name)
+	if errors.Is(err, errSilentRefusal) {
+		// The server says nothing about a wrong password, it only closes the
+		// socket, as a server that is going down does. Ask twice.
+		conn, err = dialOnce(ctx, b, uri, name)
+	}
+	if errors.Is(err, errSilentRefusal) {
+		return nil, refuseLogin(uri)
+	}
+	return conn, err
+}
+
+var errSilentRefusal = errors.New("the server closed the connection during the login")
+
+// parseURL never returns the parser's own error: it repeats the URL, and with a
+// password that holds a reserved character even a "host" may be part of it.
+func parseURL(raw string) (amqp.URI, error) {
+	uri, err := amqp.ParseURI(raw)
+	if err == nil {
+		_, rest, _ := strings.Cut(raw, "://")
+		_, path, _ := strings.Cut(rest, "/")
+		if !strings.Contains(path, "@") {
+			return uri, nil
+		}
+	}
+	return amqp.URI{}, &Refusal{
+		Message: "broker.url is not a valid AMQP URL",
+		Hint:    "write amqp://user:password@host:5672/vhost; percent-encode reserved characters such as / ? # @ in user, password and vhost",
+	}
+}
+
+func dialOnce(ctx context.Context, b spec.Broker, uri amqp.URI, name string) (*amqp.Connection, error) {
+	timeout := connectTimeout
+	if uri.ConnectionTimeout > 0 {
+		timeout = time.Duration(uri.ConnectionTimeout) * time.Millisecond
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	cfg := amqp.Config{Properties: amqp.NewConnectionProperties()}
+	cfg.Properties.SetClientConnectionName(connectionName(b.ConnectionName, name))
+	if b.TLS != nil && uri.Scheme == "amqps" {
+		tlsConfig, err := clientTLS(b.TLS)
+		if err != nil {
+			return nil, err
+		}
+		cfg.TLSClientConfig = tlsConfig
+	}
+	var socket watchedConn
+	stop := func() bool { return true }
+	cfg.Dial = func(network, addr string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
+		socket.Conn = conn
+		return &socket, conn.SetDeadline(time.Now().Add(timeout)) // cleared after the handshake
+	}
+	conn, err := amqp.DialConfig(b.URL.Value, cfg)
+	if !stop() && err == nil {
+		_ = conn.Close()
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, explainDial(ctx, uri, err, &socket)
+	}
+	return conn, nil
+}
+
+func connectionName(prefix, name string) string {
+	if prefix == "" || name == "" {
+		return prefix + name
+	}
+	return prefix + "/" + name
+}
+
+// refuseLogin is the answer to a wrong user or password.
+func refuseLogin(uri amqp.URI) error {
+	return &Refusal{
+		Code:    codeAccessRefused,
+		Message: fmt.Sprintf("%s: login refused for user %q", address(uri), uri.Username),
+		Hint:    "check user name and password; the user guest may only log in from localhost",
+	}
+}
+
+// address is the part of the URL that is always safe to show.
+func address(uri amqp.URI) string {
+	return net.JoinHostPort(uri.Host, fmt.Sprint(uri.Port))
+}
+
+// watchedConn remembers how reading ended.
+type watchedConn struct {
+	net.Conn
+	eof atomic.Bool
+}
+
+func (c *watchedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if errors.Is(err, io.EOF) {
+		c.eof.Store(true)
+	}
+	return n, err
+}

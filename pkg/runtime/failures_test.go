@@ -202,7 +202,7 @@ func TestAnUnavailableHookSpendsNoAttempt(t *testing.T) {
 		return hooks.Outcome{Verdict: hooks.Ack}, nil
 	})
 	run := b.start(b.config(Queue{Policy: p, Hook: hook, Concurrency: 4}))
-	b.eventually("a few probes", func() bool { return tries.Load() >= 6 })
+	b.eventually("a few probes", func() bool { return tries.Load() >= 3 })
 	if !b.log.has("hook unavailable; queue paused") || !b.log.has("./gone.sh") {
 		t.Error("the log does not say that the queue is paused, and why")
 	}

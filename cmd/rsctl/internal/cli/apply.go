@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rsctl/rsctl/pkg/topology"
+	"github.com/rsctl/rsctl/pkg/topology/broker"
+)
+
+type applyFlags struct{ timeout time.Duration }
+
+func newApply(a *app) *cobra.Command {
+	var f applyFlags
+	cmd := &cobra.Command{
+		Use:   "apply",
+		Short: "Declare the topology on the broker",
+		Long: `Declare every exchange, queue and binding that the spec needs, in that order.
+
+Nothing is ever deleted or changed: RabbitMQ refuses to redeclare an object with
+other settings, and such a conflict is reported with what the broker has and
+what the spec wants. Everything that can be declared is declared; all conflicts
+are reported together.
+
+Exit code 1 when something conflicts, is missing or was refused; 3 when the
+broker cannot be reached or refuses the login.`,
+		Example: `  rsctl apply
+  rsctl apply --url amqp://admin:secret@mq.internal/shop
+  rsctl apply --output json`,
+		Annotations: map[string]string{formats: "text json"},
+		Args:        noArgs,
+		RunE:        func(cmd *cobra.Command, _ []string) error { return apply(cmd.Context(), a, f) },
+	}
+	bindTimeout(cmd, &f.timeout)
+	return cmd
+}
+
+// bindTimeout adds --timeout to a short command.
+func bindTimeout(cmd *cobra.Command, limit *time.Duration) {
+	cmd.Flags().DurationVar(limit, "timeout", 10*time.Second, "give up after this long; 0 is no limit")
+}
+
+func apply(ctx context.Context, a *app, f applyFlags) error {
+	s, err := a.load()
+	if err != nil {
+		return err
+	}
+	ctx, stop := limited(ctx, f.timeout)
+	defer stop()
+	session, err := open(ctx, s.Broker, "apply")
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+
+	server := session.Server()
+	t := topology.Compile(s, server)
+	a.progress("declaring %s at %s…", plural(size(t), "object"), s.Broker.URL)
+	found, err := broker.Apply(ctx, session, t, a.warnings())
+	findings := fromReport(s.File, found)
+	err = whyEnded(ctx, err)
+	r := report{
+		Command: "apply", OK: err == nil && !failed(findings), Findings: findings,
+		Broker: s.Broker.URL.String(), Version: server.Version, Error: errorText(err),
+	}
+	return a.conclude(r, err)
+}
+
+// conclude prints a report and turns it into the command's error.
+func (a *app) conclude(r report, err error) error {
+	if writeErr := a.writeReport(r); writeErr != nil {
+		return writeErr
+	}
+	switch {
+	case err != nil:
+		return err
+	case !r.OK:
+		return errNo
+	}
+	return nil
+}
+
+// progress writes a line that only a person at a terminal needs.
+func (a *app) progress(format string, args ...any) {
+	if c := a.stderr(); c.terminal && a.output.value == "text" {
+		c.printf(c.paint(dim, format)+"\n", args...)
+	}
+}
+
+func size(t *topology.Topology) int { return len(t.Exchanges) + len(t.Queues) + len(t.Bindings) }

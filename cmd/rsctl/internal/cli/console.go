@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"unicode"
+
+	"golang.org/x/term"
+)
+
+// The rules for terminals, in one place:
+//
+//   - Colours appear only on a terminal, never when NO_COLOR is set or TERM is
+//     "dumb"; --color=always and --color=never overrule all of that.
+//   - Prose is wrapped to the terminal, at most maxWidth columns, and to
+//     pipeWidth columns elsewhere. Tables are never wrapped.
+//   - Control characters in names and messages are escaped, so that a queue's
+//     name or a server's answer cannot drive the terminal.
+const (
+	pipeWidth = 80
+	minWidth  = 40
+	maxWidth  = 100
+)
+
+type colour string
+
+const (
+	plain  colour = ""
+	bold   colour = "1"
+	dim    colour = "2"
+	red    colour = "31"
+	green  colour = "32"
+	yellow colour = "33"
+	cyan   colour = "36"
+)
+
+// console is one output stream and what may be done with it.
+type console struct {
+	w        io.Writer
+	terminal bool
+	colours  bool
+	width    int
+}
+
+// paint wraps text in an escape sequence where colours are wanted.
+func (c console) paint(col colour, text string) string {
+	if !c.colours || col == plain || text == "" {
+		return text
+	}
+	return "\x1b[" + string(col) + "m" + text + "\x1b[0m"
+}
+
+func (c console) printf(format string, args ...any) { fmt.Fprintf(c.w, format, args...) }
+
+func (c console) println(text string) { fmt.Fprintln(c.w, text) }
+
+// terminalOf describes the terminal behind w, or the pipe or file it is.
+func terminalOf(w any) console {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return console{width: pipeWidth}
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil || width <= 0 {
+		width = pipeWidth
+	}
+	return console{terminal: true, width: max(minWidth, min(width, maxWidth))}
+}
+
+// wantColours applies --color, NO_COLOR and TERM to one stream.
+func wantColours(c console, mode string) bool {
+	switch mode {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return c.terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// safe escapes control characters other than line breaks.
+func safe(s string) string {
+	if !strings.ContainsFunc(s, isControl) {
+		return s
+	}
+	var b strings.Builder
+	for _, r := range s {
+		if isControl(r) {
+			fmt.Fprintf(&b, "\\x%02x", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func isControl(r rune) bool { return r != '\n' && r != '\t' && unicode.IsControl(r) }
+
+// oneLine is safe text without line breaks.
+func oneLine(s string) string {
+	return safe(strings.Join(strings.Fields(s), " "))
+}
+
+// stickyWriter remembers the first failed write, so that a full disk or a
+// closed pipe is noticed although no command looks at each write.
+type stickyWriter struct {
+	w   io.Writer
+	mu  sync.Mutex
+	err error
+}
+
+func (s *stickyWriter) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return 0, s.err
+	}
+	n, err := s.w.Write(p)
+	s.err = err
+	return n, err
+}
+
+func (s *stickyWriter) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		return nil
+	}
+	return fmt.Errorf("writing the result: %w", s.err)
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rsctl/rsctl/pkg/spec"
+)
+
+type explainFlags struct{ graph choice }
+
+func newExplain(a *app) *cobra.Command {
+	f := explainFlags{graph: choice{allowed: []string{"mermaid", "dot"}}}
+	cmd := &cobra.Command{
+		Use:   "explain [QUEUE]",
+		Short: "Say what every outcome of a handler becomes",
+		Long: `Say, offline, what the spec means for one queue or for all of them: who counts
+attempts, where a spent message goes, where a delayed retry waits, what a crash
+does, and as a table what each outcome of a handler becomes on the wire. It is
+the table that "rsctl run" settles by. The objects that "rsctl apply" declares
+follow.
+
+Values that come from the environment or from files are shown as written in the
+spec, never as what they hold.`,
+		Example: `  rsctl explain
+  rsctl explain orders
+  rsctl explain --graph mermaid > topology.mmd
+  rsctl explain --graph dot | dot -Tsvg > topology.svg
+  rsctl explain orders --output json`,
+		Annotations:       map[string]string{formats: "text json"},
+		Args:              between(0, 1, "at most one queue"),
+		ValidArgsFunction: a.firstQueue,
+		RunE:              func(_ *cobra.Command, args []string) error { return explain(a, f, args) },
+	}
+	cmd.Flags().Var(&f.graph, "graph", "draw the topology instead: mermaid or dot")
+	complete(cmd, "graph", f.graph.complete)
+	return cmd
+}
+
+func explain(a *app, f explainFlags, args []string) error {
+	if f.graph.value != "" && a.output.value != "text" {
+		return usagef("drop one of them", "--graph and --output %s exclude each other", a.output.value)
+	}
+	s, err := a.load()
+	if err != nil {
+		return err
+	}
+	queues, err := oneOrAll(s, args)
+	if err != nil {
+		return err
+	}
+	doc := explainSpec(s, queues)
+	switch {
+	case f.graph.value != "":
+		return a.printGraph(s, queues, f.graph.value)
+	case a.output.value == "json":
+		return a.json(doc)
+	}
+	printExplained(a.stdout(), doc)
+	return nil
+}
+
+// oneOrAll returns the named queue, or all of them.
+func oneOrAll(s *spec.Spec, args []string) ([]*spec.Queue, error) {
+	var known []string
+	var all []*spec.Queue
+	for i := range s.Queues {
+		known = append(known, s.Queues[i].Name)
+		all = append(all, &s.Queues[i])
+	}
+	if len(args) == 0 {
+		return all, nil
+	}
+	if i := slices.Index(known, args[0]); i >= 0 {
+		return all[i : i+1], nil
+	}
+	return nil, usagef(queueHint(known), "%s has no queue %q%s", s.File, args[0], didYouMean(args[0], known))
+}
+
+func printExplained(c console, doc explainJSON) {
+	c.printf("broker %s, vhost %q\n", safe(doc.Broker), doc.VHost)
+	for _, q := range doc.Queues {
+		c.printf("\n%s  %s\n\n", c.paint(bold, "queue "+quote(q.Name)), c.paint(dim, safe(q.At)))
+		printNotes(c, q.Notes)
+		c.println("")
+		printOutcomes(c, q.Outcomes)
+		c.println("")
+		printObjects(c, q.Objects)
+	}
+}
+
+// printNotes puts the subjects in a column of their own.
+func printNotes(c console, notes []note) {
+	width := 0
+	for _, n := range notes {
+		width = max(width, len(n.Subject))
+	}
+	for _, n := range notes {
+		label := "  " + n.Subject + strings.Repeat(" ", width-len(n.Subject)+2)
+		text := wrap(label, safe(n.Text), c.width)
+		c.println("  " + c.paint(cyan, n.Subject) + text[2+len(n.Subject):])
+	}
+}
+
+// printOutcomes writes one line a step, so that the order is plain to see.
+func printOutcomes(c console, rows []outcomeJSON) {
+	t := table{head: []string{"OUTCOME", "WHEN", "BECOMES"}}
+	for _, r := range rows {
+		for i, step := range r.Steps {
+			if i == 0 {
+				t.row(r.Outcome, r.When, step)
+			} else {
+				t.row("", "", "then "+step)
+			}
+		}
+	}
+	t.print(c, "  ")
+}
+
+func printObjects(c console, objects []objectJSON) {
+	t := table{head: []string{"OBJECT", "ROLE", "DECLARED AS"}}
+	for _, o := range objects {
+		t.row(o.Kind+" "+quote(o.Name), o.Role, o.Settings)
+	}
+	t.print(c, "  ")
+}

@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/rsctl/rsctl/pkg/settle"
+	"github.com/rsctl/rsctl/pkg/spec"
+	"github.com/rsctl/rsctl/pkg/topology"
+)
+
+// notes says in words what the spec means for q.
+func notes(s *spec.Spec, q *spec.Queue) []note {
+	p := topology.Policy(q)
+	out := []note{
+		{"type", typeNote(q)},
+		{"attempts", attemptsNote(q)},
+		{"drop", dropNote(q)},
+		{"delay", delayNote(q, p)},
+	}
+	if q.Backoff != nil {
+		out = append(out, note{"backoff", backoffNote(q.Backoff)})
+	}
+	if text := outageNote(q); text != "" {
+		out = append(out, note{"outage", text})
+	}
+	out = append(out,
+		note{"expiration", expirationNote(q, p)},
+		note{"crash", crashNote(q)},
+		note{"frames", "a handler's outcome is settled by basic.ack or basic.reject. basic.nack only hands back what no handler has seen: since RabbitMQ 4.3 it does not count toward a delivery limit, and a reject does."},
+	)
+	if q.Handler != nil {
+		out = append(out, note{"handler", handlerNote(s, q)})
+	} else {
+		out = append(out, note{"handler", `none: "rsctl run" does not consume this queue.`})
+	}
+	return out
+}
+
+func typeNote(q *spec.Queue) string {
+	if q.Type == spec.Quorum {
+		return "quorum: the server counts attempts in x-delivery-count; a retry is a requeue, not a copy."
+	}
+	if q.MaxAttempts == 0 {
+		return "classic: nobody counts attempts; a plain retry is a requeue."
+	}
+	return "classic: rsctl counts attempts in the header x-ruststream-retry-count of the copies it publishes; a retry goes to the back of the queue."
+}
+
+func attemptsNote(q *spec.Queue) string {
+	dead := fmt.Sprintf("goes to %q", q.DeadLetter)
+	switch {
+	case q.MaxAttempts == 0 && q.Type == spec.Quorum:
+		return "no cap in the spec. RabbitMQ 4.x drops a message after its default of 20 returns, 3.x never does."
+	case q.MaxAttempts == 0:
+		return "no cap: a message that always fails is tried for ever."
+	case q.DeadLetter == "":
+		return fmt.Sprintf("%d, the first delivery counted. A spent message is discarded unless the queue has a dead-letter exchange of its own.", q.MaxAttempts)
+	case q.Type == spec.Quorum:
+		return fmt.Sprintf("%d, the first delivery counted. The server dead-letters a spent message (x-delivery-limit %d), whether rsctl runs or not: it %s.", q.MaxAttempts, q.MaxAttempts-1, dead)
+	}
+	return fmt.Sprintf("%d, the first delivery counted. A copy of a spent message %s, with the reason in its headers.", q.MaxAttempts, dead)
+}
+
+func dropNote(q *spec.Queue) string {
+	pair := q.Type == spec.Quorum && q.MaxAttempts > 0 && q.DeadLetter != ""
+	switch {
+	case pair:
+		return fmt.Sprintf("a dropped message goes to %q, the queue's dead-letter route.", q.DeadLetter)
+	case q.DeadLetterExchange == nil:
+		return "a dropped message is discarded, unless a policy on the broker gives the queue a dead-letter exchange."
+	}
+	route := fmt.Sprintf("a dropped or expired message goes to the exchange %q", *q.DeadLetterExchange)
+	if q.DeadLetterRoutingKey != nil {
+		route += fmt.Sprintf(" with routing key %q", *q.DeadLetterRoutingKey)
+	}
+	if q.Type == spec.Classic && q.MaxAttempts > 0 && q.RetryOriginal == spec.RejectOriginal {
+		return route + `; so does the original of every retry ("retry_original: ack" avoids that).`
+	}
+	return route + "."
+}
+
+// delayNotes says where a copy waits, by strategy.
+var delayNotes = map[string]string{
+	"timer":      "a delayed retry waits in this process: the original is rejected, a graceful stop waits for the timer, a crash loses the copy.",
+	"hold":       "a delayed retry stays unsettled in this process, in a prefetch slot; a crash requeues it. The server's consumer timeout is the longest delay.",
+	"dlx_ttl":    "a delayed retry waits on the broker in a waiting queue, with the delay as its expiration, and comes back through the default exchange. A short delay waits behind a long one in the same waiting queue.",
+	"plugin_dme": "a delayed retry waits in an exchange of the delayed-message plugin; it lives on one node and is lost with it.",
+	"levels":     "a delayed retry waits on the broker in a shared ladder of waiting queues, one for each power of two in seconds. Delays are rounded up to whole seconds.",
+	"native":     "a retry waits in the queue itself, by the server's own linear back-off (RabbitMQ 4.3 or later); the delay that a handler asks for is not used.",
+}
+
+func delayNote(q *spec.Queue, p settle.Policy) string {
+	switch {
+	case q.Delay == nil && q.Type == spec.Quorum:
+		return "none: retry_after requeues at once and logs a warning that the delay was dropped."
+	case q.Delay == nil:
+		return delayNotes["timer"]
+	}
+	text := q.Delay.Strategy + ": " + delayNotes[q.Delay.Strategy]
+	if p.Delay != nil && p.Delay.Max > 0 {
+		text += fmt.Sprintf(" The longest is %s.", short(p.Delay.Max))
+	}
+	return text
+}
+
+func backoffNote(b *spec.Backoff) string {
+	text := fmt.Sprintf("a plain retry waits %s", short(b.Initial))
+	if b.Factor > 1 {
+		text += fmt.Sprintf(", %g times longer after each attempt", b.Factor)
+	}
+	if b.Max > 0 {
+		text += ", at most " + short(b.Max)
+	}
+	if b.Jitter > 0 {
+		text += fmt.Sprintf("; up to %g%% longer by chance", b.Jitter*100)
+	}
+	return text + "."
+}
+
+func outageNote(q *spec.Queue) string {
+	d, capped := topology.Survives(q)
+	switch {
+	case q.Handler == nil, !capped:
+		return ""
+	case d == 0:
+		return "no delay is set by the spec, so a message can be spent as fast as its handler fails. A handler that cannot be started, or whose host cannot be reached, spends no attempts."
+	}
+	return fmt.Sprintf("a handler may fail for about %s before the first message is spent. A handler that cannot be started, or whose host cannot be reached, spends no attempts.", short(d))
+}
+
+func expirationNote(q *spec.Queue, p settle.Policy) string {
+	plainCopies := q.Type == spec.Classic && q.MaxAttempts > 0
+	var parts []string
+	if plainCopies {
+		parts = append(parts, "a producer's own expiration stays on a plain retry copy, where it starts anew")
+	} else {
+		parts = append(parts, "a producer's own expiration goes on running through a plain retry, which is a requeue")
+	}
+	switch {
+	case p.Delay != nil && p.Delay.Mode == settle.ModeCopy:
+		parts = append(parts, "it is replaced by the delay on a waiting copy, kept in x-rsctl-expiration, and put back on the next copy that can carry it")
+	case q.Type == spec.Classic && !plainCopies:
+		parts = append(parts, "it starts anew on a delayed copy")
+	}
+	if plainCopies && q.DeadLetter != "" {
+		parts = append(parts, "it is removed on the way to the dead-letter queue")
+	}
+	return strings.Join(parts, "; ") + "."
+}
+
+func crashNote(q *spec.Queue) string {
+	switch {
+	case q.Type == spec.Classic:
+		return "a crash of rsctl or of its connection while a handler runs is not counted: the message comes back, marked redelivered, with the same attempt number. A message that crashes its consumer is tried for ever; a quorum queue is recommended for such poison messages, because there the server counts."
+	case q.MaxAttempts > 0:
+		return "the server counts a delivery that a crash of rsctl or of its connection ends, so a message that crashes its consumer is dead-lettered too. A crash between a handler's end and its settlement runs the handler again."
+	}
+	return "the server counts a delivery that a crash of rsctl or of its connection ends. A crash between a handler's end and its settlement runs the handler again."
+}
+
+func handlerNote(s *spec.Spec, q *spec.Queue) string {
+	h := q.Handler
+	limits := fmt.Sprintf("; timeout %s, %d at a time, prefetch %d.", short(h.Timeout), q.Concurrency, q.Prefetch)
+	if h.Kind == spec.HTTP {
+		return "POST " + h.URL.String() + limits
+	}
+	words := []string{commandPath(s.Dir, h.Command[0])}
+	for _, arg := range h.Command[1:] {
+		words = append(words, shown(arg))
+	}
+	return fmt.Sprintf("%s %s, in %s%s", h.Kind, strings.Join(words, " "), h.Dir, limits)
+}
+
+// commandPath is the absolute path of a command; one that holds a value from
+// the environment is shown as written.
+func commandPath(dir string, command spec.Text) string {
+	switch {
+	case command.Value != command.Source:
+		return shown(command)
+	case filepath.IsAbs(command.Value):
+	case strings.ContainsRune(command.Value, '/'):
+		return filepath.Join(dir, command.Value)
+	default:
+		if path, err := exec.LookPath(command.Value); err == nil {
+			return path
+		}
+		return command.Value + " (not on PATH)"
+	}
+	return command.Value
+}
+
+// shown quotes a word that a shell would split.
+func shown(t spec.Text) string {
+	if t.Source == "" || strings.ContainsAny(t.Source, " \t\n\"'") {
+		return quote(t.Source)
+	}
+	return t.Source
+}

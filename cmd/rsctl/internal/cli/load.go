@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/rsctl/rsctl/pkg/spec"
+	"github.com/rsctl/rsctl/pkg/topology"
+)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// stdinName is how messages call a spec that came from standard input.
+const stdinName = "<stdin>"
+
+// parse reads the spec at path ("-" is standard input) and returns it with
+// everything found in it. The spec is nil when there are errors; the error is
+// for a file that cannot be read.
+func (a *app) parse(path string) (*spec.Spec, spec.Problems, error) {
+	name, dir, data, err := a.read(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, problems := spec.Parse(data, spec.Options{
+		File:      name,
+		Dir:       dir,
+		LookupEnv: os.LookupEnv,
+		ReadFile:  os.ReadFile,
+	})
+	if !problems.HasErrors() {
+		problems = append(problems, topology.Problems(s)...)
+	}
+	if problems.HasErrors() {
+		return nil, problems, nil
+	}
+	return s, problems, nil
+}
+
+// read returns the name for messages, the absolute folder that relative paths
+// start from, and the bytes.
+func (a *app) read(path string) (name, dir string, data []byte, err error) {
+	if path == "-" {
+		name, dir = stdinName, "."
+		data, err = io.ReadAll(a.sys.In)
+	} else {
+		name, dir = path, filepath.Dir(path)
+		data, err = os.ReadFile(path)
+	}
+	if err == nil {
+		dir, err = filepath.Abs(dir)
+	}
+	if err != nil {
+		return "", "", nil, unreadable(path, err)
+	}
+	return name, dir, data, nil
+}
+
+func unreadable(path string, err error) error {
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		err = cause.Err
+	}
+	hint := ""
+	if errors.Is(err, fs.ErrNotExist) {
+		hint = `"rsctl init" writes a starter file; -f names another one`
+	}
+	return &failure{fmt.Errorf("cannot read the spec %s: %w", path, err), hint}
+}
+
+// load is parse for the commands that need a valid spec: problems go to
+// standard error, and a spec with errors is the answer no. The URLs of the
+// command line are in place.
+func (a *app) load() (*spec.Spec, error) {
+	s, problems, err := a.parse(a.file)
+	if err != nil {
+		return nil, err
+	}
+	printProblems(a.stderr(), problems)
+	if problems.HasErrors() {
+		return nil, &negative{message: summary(a.file, nil, problems)}
+	}
+	a.override(&s.Broker)
+	return s, nil
+}
+
+func printProblems(c console, problems spec.Problems) {
+	for _, p := range problems {
+		c.println(problemText(c, p))
+	}
+}
+
+// problemText is Problem.String with the severity in colour.
+func problemText(c console, p spec.Problem) string {
+	col := red
+	if p.Severity == spec.Warning {
+		col = yellow
+	}
+	text := p.File
+	if p.Pos != (spec.Pos{}) {
+		text += fmt.Sprintf(":%d:%d", p.Pos.Line, p.Pos.Col)
+	}
+	text = c.paint(bold, safe(text)+":") + " " + c.paint(col, p.Severity.String()+":") +
+		" " + safe(p.Message) + c.paint(dim, " ["+p.Rule+"]")
+	if p.Hint != "" {
+		text += "\n  hint: " + safe(p.Hint)
+	}
+	return text
+}
+
+// summary is the one line that says how a file did.
+func summary(path string, s *spec.Spec, problems spec.Problems) string {
+	if path == "-" {
+		path = stdinName
+	}
+	errs, warns := count(problems)
+	switch {
+	case errs > 0 && warns > 0:
+		return fmt.Sprintf("%s: %s, %s", path, plural(errs, "error"), plural(warns, "warning"))
+	case errs > 0:
+		return fmt.Sprintf("%s: %s", path, plural(errs, "error"))
+	case warns > 0:
+		return fmt.Sprintf("%s: %s, ok with %s", path, plural(len(s.Queues), "queue"), plural(warns, "warning"))
+	}
+	return fmt.Sprintf("%s: %s, ok", path, plural(len(s.Queues), "queue"))
+}
+
+func count(problems spec.Problems) (errs, warns int) {
+	for _, p := range problems {
+		if p.Severity == spec.Error {
+			errs++
+		} else {
+			warns++
+		}
+	}
+	return errs, warns
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rsctl/rsctl/pkg/runtime"
+	"github.com/rsctl/rsctl/pkg/spec"
+)
+
+type runFlags struct {
+	queues          []string
+	drain           bool
+	shutdownTimeout time.Duration
+	logFormat       choice
+	logLevel        choice
+}
+
+func newRun(a *app) *cobra.Command {
+	f := runFlags{
+		logFormat: choice{value: "auto", allowed: []string{"auto", "text", "json"}},
+		logLevel:  choice{value: "info", allowed: []string{"debug", "info", "warn", "error"}},
+	}
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Consume, call the handlers, settle",
+		Long: `Consume every queue that has a handler, call the handler for each delivery and
+settle it as the spec says; "rsctl explain" prints how.
+
+With "declare_topology: true" what the queues need is declared first. Otherwise
+every queue, dead-letter queue and exchange they need must exist, and a missing
+one stops the start. A broker that cannot be reached is tried for ever; a wrong
+password, vhost or permission is not.
+
+The first SIGINT or SIGTERM drains: no new deliveries, running handlers finish,
+up to --shutdown-timeout. A second one stops at once; what was not settled is
+delivered again. Exit code 0 after a drain, 1 when the spec, the topology or a
+handler does not allow a start, 3 when the broker refuses.
+
+In a container start rsctl under an init (docker run --init): as process 1 it
+does not collect processes that a handler leaves behind.`,
+		Example: `  rsctl run
+  rsctl run --queue orders --queue mail
+  rsctl run --drain            work until the queues are empty, then stop
+  rsctl run --log-format json --log-level debug`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), a, f) },
+	}
+	f.bind(a, cmd)
+	return cmd
+}
+
+func (f *runFlags) bind(a *app, cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringArrayVar(&f.queues, "queue", nil, "consume only this queue; may be repeated")
+	fl.BoolVar(&f.drain, "drain", false, "stop when the queues are empty")
+	fl.DurationVar(&f.shutdownTimeout, "shutdown-timeout", runtime.DefaultShutdownTimeout, "longest drain after a signal")
+	fl.Var(&f.logFormat, "log-format", "auto (text on a terminal, json otherwise), text or json")
+	fl.Var(&f.logLevel, "log-level", "least level that is logged: debug, info, warn or error")
+	complete(cmd, "queue", a.completeQueues)
+	complete(cmd, "log-format", f.logFormat.complete)
+	complete(cmd, "log-level", f.logLevel.complete)
+}
+
+func run(ctx context.Context, a *app, f runFlags) error {
+	if f.shutdownTimeout <= 0 {
+		return usagef("for example 25s", "--shutdown-timeout must be above zero, got %s", f.shutdownTimeout)
+	}
+	s, err := a.load()
+	if err != nil {
+		return err
+	}
+	queues, err := selectQueues(s, f.queues)
+	if err != nil {
+		return err
+	}
+	if err := runnable(s, queues); err != nil {
+		return err
+	}
+	log := a.logger(f)
+	w, err := assemble(ctx, s, queues, log)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	if os.Getpid() == 1 {
+		log.Warn("running as process 1: processes that handlers leave behind are not collected; start the container with an init")
+	}
+	intake, work, stop := a.drainOnSignal(ctx)
+	defer stop()
+	cfg := w.config(log)
+	cfg.Drain, cfg.ShutdownTimeout = f.drain, f.shutdownTimeout
+	return startError(runtime.Run(intake, work, cfg))
+}
+
+// startError makes a refused start the answer no; other errors are failures.
+func startError(err error) error {
+	var start *startProblems
+	if errors.As(err, &start) {
+		return &negative{start.Error(), start.hint()}
+	}
+	return err
+}
+
+// selectQueues returns the queues to consume: those with a handler, or of them
+// the named ones.
+func selectQueues(s *spec.Spec, names []string) ([]*spec.Queue, error) {
+	var known []string
+	var out []*spec.Queue
+	chosen := map[string]bool{}
+	for _, n := range names {
+		chosen[n] = true
+	}
+	for i := range s.Queues {
+		q := &s.Queues[i]
+		known = append(known, q.Name)
+		if len(names) == 0 && q.Handler != nil || chosen[q.Name] {
+			out = append(out, q)
+			delete(chosen, q.Name)
+		}
+	}
+	for _, n := range names {
+		if chosen[n] {
+			return nil, usagef(queueHint(known), "%s has no queue %q%s", s.File, n, didYouMean(n, known))
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime"
+	"github.com/rsctl/rsctl/pkg/spec"
+	"github.com/rsctl/rsctl/pkg/topology"
+	"github.com/rsctl/rsctl/pkg/topology/broker"
+)
+
+// wiring is a spec turned into what the runtime needs.
+type wiring struct {
+	spec    *spec.Spec
+	names   []string
+	queues  []runtime.Queue
+	closers []hooks.Closer
+}
+
+// assemble makes the hooks and asks each whether it could run, so that a typo in
+// a command is found before the first message.
+func assemble(ctx context.Context, s *spec.Spec, queues []*spec.Queue, log *slog.Logger) (*wiring, error) {
+	w := &wiring{spec: s}
+	problems := &startProblems{}
+	for _, q := range queues {
+		hook, err := newHook(s, q, log)
+		if err == nil {
+			w.adopt(q, hook)
+			err = checkHook(ctx, q, hook, log)
+		}
+		if err != nil {
+			problems.add(fmt.Sprintf("%s: handler of queue %q: %v", at(s.File, q.At("handler")), q.Name, err), "")
+		}
+	}
+	if len(problems.lines) > 0 {
+		w.close()
+		return nil, startError(problems)
+	}
+	return w, nil
+}
+
+func (w *wiring) adopt(q *spec.Queue, hook hooks.Hook) {
+	if c, ok := hook.(hooks.Closer); ok {
+		w.closers = append(w.closers, c)
+	}
+	w.names = append(w.names, q.Name)
+	w.queues = append(w.queues, runtime.Queue{
+		Policy:           topology.Policy(q),
+		Hook:             hook,
+		Timeout:          q.Handler.Timeout,
+		Prefetch:         q.Prefetch,
+		Concurrency:      q.Concurrency,
+		Consumer:         consumerOf(q),
+		Publisher:        publisherOf(q),
+		RetryUnavailable: q.Handler.OnUnavailable == "retry",
+	})
+}
+
+// close ends what the hooks hold.
+func (w *wiring) close() {
+	for _, c := range w.closers {
+		_ = c.Close() // the process is about to end
+	}
+}
+
+// checkHook refuses a command that could not be started. An endpoint that does
+// not answer yet is only warned about: services start in any order, and the
+// runtime waits for it.
+func checkHook(ctx context.Context, q *spec.Queue, h hooks.Hook, log *slog.Logger) error {
+	c, ok := h.(hooks.Checker)
+	if !ok {
+		return nil
+	}
+	err := c.Check(ctx)
+	if err != nil && q.Handler.Kind == spec.HTTP {
+		log.Warn("the handler cannot be reached yet", "queue", q.Name, "error", err)
+		return nil
+	}
+	return err
+}
+
+func consumerOf(q *spec.Queue) runtime.Consumer {
+	c := runtime.Consumer{Tag: q.Consumer.Tag, Exclusive: q.Consumer.Exclusive}
+	if q.Consumer.HasPriority {
+		c.Arguments = map[string]any{"x-priority": int64(q.Consumer.Priority)}
+	}
+	return c
+}
+
+func publisherOf(q *spec.Queue) runtime.Publisher {
+	if q.RetryPublisher == nil {
+		return runtime.Publisher{}
+	}
+	return runtime.Publisher{Persistent: q.RetryPublisher.Persistent, Priority: q.RetryPublisher.Priority}
+}
+
+func (w *wiring) config(log *slog.Logger) runtime.Config {
+	p := &preparer{spec: w.spec, names: w.names, log: log}
+	return runtime.Config{
+		Dial: func(ctx context.Context, purpose string) (*amqp.Connection, error) {
+			return broker.Dial(ctx, w.spec.Broker, purpose)
+		},
+		Permanent: permanent,
+		Prepare:   p.prepare,
+		Queues:    w.queues,
+		Log:       log,
+	}
+}
+
+// permanent holds what trying again does not mend: a refused login and a
+// topology that is not as the spec needs it.
+func permanent(err error) bool {
+	var refusal *broker.Refusal
+	var start *startProblems
+	return errors.As(err, &refusal) || errors.As(err, &start)
+}
+
+// at renders a place in the spec.
+func at(file string, p spec.Pos) string {
+	if p == (spec.Pos{}) {
+		return file
+	}
+	return fmt.Sprintf("%s:%d:%d", file, p.Line, p.Col)
+}

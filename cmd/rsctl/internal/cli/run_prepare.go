@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/spec"
+	"github.com/rsctl/rsctl/pkg/topology"
+	"github.com/rsctl/rsctl/pkg/topology/broker"
+)
+
+// startProblems are all reasons why run cannot start, found in one go.
+type startProblems struct{ lines, hints []string }
+
+func (p *startProblems) add(line, hint string) {
+	p.lines = append(p.lines, line)
+	if hint != "" {
+		p.hints = append(p.hints, hint)
+	}
+}
+
+func (p *startProblems) Error() string {
+	if len(p.lines) == 1 {
+		return "cannot start: " + p.lines[0]
+	}
+	return "cannot start:\n  " + strings.Join(p.lines, "\n  ")
+}
+
+// hint is the first one; further ones rarely say anything new.
+func (p *startProblems) hint() string {
+	if len(p.hints) == 0 {
+		return ""
+	}
+	return p.hints[0]
+}
+
+// preparer declares or verifies the topology of a run after every connect.
+type preparer struct {
+	spec   *spec.Spec
+	names  []string
+	log    *slog.Logger
+	warned map[string]bool
+}
+
+func (p *preparer) prepare(ctx context.Context, conn *amqp.Connection) error {
+	session := broker.On(conn, func(ctx context.Context) (*amqp.Connection, error) {
+		return broker.Dial(ctx, p.spec.Broker, "prepare")
+	})
+	need := neededBy(topology.Compile(p.spec, session.Server()), p.names)
+	r, err := p.look(ctx, session, need)
+	if err != nil {
+		return err
+	}
+	return p.judge(r)
+}
+
+func (p *preparer) look(ctx context.Context, session *broker.Session, need *topology.Topology) (*broker.Report, error) {
+	if p.spec.DeclareTopology {
+		return broker.Apply(ctx, session, need, p.log)
+	}
+	return broker.Verify(ctx, session, need)
+}
+
+// judge logs each warning once and collects everything that forbids a start. A
+// queue that is only locked by another connection may be free in a moment.
+func (p *preparer) judge(r *broker.Report) error {
+	problems := &startProblems{}
+	for _, f := range fromReport(p.spec.File, r) {
+		switch f.level() {
+		case levelError:
+			problems.add(where(f)+f.message(), f.Hint)
+		case levelWarning:
+			p.warnOnce(f)
+		}
+	}
+	if len(problems.lines) == 0 {
+		return nil
+	}
+	var refusal *broker.Refusal
+	if err := r.Err(); err != nil && !errors.As(err, &refusal) {
+		return err
+	}
+	return problems
+}
+
+func (p *preparer) warnOnce(f finding) {
+	if p.warned == nil {
+		p.warned = map[string]bool{}
+	}
+	if text := f.message(); !p.warned[text] {
+		p.warned[text] = true
+		p.log.Warn("topology is usable, but messages may be lost", "object", f.title(), "detail", f.Detail)
+	}
+}
+
+// neededBy returns the part of t that the subscriptions to the named queues
+// need, in t's order.
+func neededBy(t *topology.Topology, names []string) *topology.Topology {
+	unneeded := func(o topology.Origin) bool {
+		return !slices.ContainsFunc(names, func(n string) bool { return slices.Contains(o.Queues, n) })
+	}
+	return &topology.Topology{
+		Exchanges:     slices.DeleteFunc(slices.Clone(t.Exchanges), func(x topology.Exchange) bool { return unneeded(x.Origin) }),
+		Queues:        slices.DeleteFunc(slices.Clone(t.Queues), func(q topology.Queue) bool { return unneeded(q.Origin) }),
+		Bindings:      slices.DeleteFunc(slices.Clone(t.Bindings), func(b topology.Binding) bool { return unneeded(b.Origin) }),
+		DefaultCopies: slices.DeleteFunc(slices.Clone(t.DefaultCopies), func(q string) bool { return !slices.Contains(names, q) }),
+	}
+}

@@ -16,11 +16,11 @@ func Describe(s Step) string {
 	case Copy:
 		return describeCopy(s)
 	case Later:
-		return fmt.Sprintf("hold in the process, and after %s %s", s.After, describeCopy(s.Copy))
+		return fmt.Sprintf("hold in the process, and after %s %s", inWords(s.After), describeCopy(s.Copy))
 	case Wait:
-		return fmt.Sprintf("keep unsettled for %s", s.For)
+		return fmt.Sprintf("keep unsettled for %s", inWords(s.For))
 	case Pace:
-		return fmt.Sprintf("keep unsettled until %s after its arrival", s.Age)
+		return fmt.Sprintf("keep unsettled until %s after its arrival", inWords(s.Age))
 	case Warn:
 		return "warning: " + string(s.What)
 	}
@@ -58,4 +58,19 @@ func inMilliseconds(d time.Duration) string {
 		ms++
 	}
 	return fmt.Sprintf("%d ms", ms)
+}
+
+// inWords writes d as a spec would: "10m" and "3650d", not "10m0s".
+func inWords(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d >= day && d%day == 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }

@@ -98,7 +98,7 @@ func clampedRow(p Policy) (Row, bool) {
 	}
 	answer := hooks.Outcome{Verdict: hooks.RetryAfter, Delay: p.Delay.Max + 1}
 	facts := Facts{Attempt: 1}
-	when := fmt.Sprintf("more than %s", p.Delay.Max)
+	when := "more than " + inWords(p.Delay.Max)
 	steps := Decide(facts, answer, p)
 	return Row{"retry_after", when, facts, answer, steps, then(facts, steps, p)}, true
 }
@@ -143,7 +143,7 @@ func afterReject(r Reject, f Facts, p Policy) string {
 
 func nameOf(o hooks.Outcome) string {
 	if o.Verdict == hooks.RetryAfter {
-		return fmt.Sprintf("%s %s", o.Verdict, o.Delay)
+		return o.Verdict.String() + " " + inWords(o.Delay)
 	}
 	return o.Verdict.String()
 }

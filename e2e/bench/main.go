@@ -1,0 +1,130 @@
+// Command bench measures rsctl against bare clients on the same broker, in one
+// run, as ratios: absolute numbers do not travel between machines, ratios do.
+//
+// Each row runs the bare loop and rsctl in turn, several rounds, and shows the
+// median of the ratios round by round. It needs RSCTL_AMQP_URL; make bench
+// starts a private broker.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// A row is one path that is measured. bare and ours handle the same messages
+// and return how long that took.
+type row struct {
+	name   string
+	target float64 // least ratio of ours to bare, in messages per second
+	count  int     // messages per round
+	bare   func(ctx context.Context, b *bench, n int) (time.Duration, error)
+	ours   func(ctx context.Context, b *bench, n int) (time.Duration, error)
+}
+
+// rows is what is measured, in the order of the table.
+var rows = []row{
+	execRow,
+	httpRow,
+	copyRow,
+}
+
+// result is a measured row.
+type result struct {
+	row
+	bare, ours []time.Duration // by round
+}
+
+func main() {
+	rounds := flag.Int("rounds", 5, "rounds per row; the median ratio is shown")
+	only := flag.String("only", "", "measure only rows whose name contains this")
+	scale := flag.Float64("scale", 1, "multiply the number of messages")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Stdout, *rounds, *only, *scale); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, rounds int, only string, scale float64) error {
+	b, err := newBench(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.close()
+	var results []result
+	for _, r := range rows {
+		if !strings.Contains(r.name, only) {
+			continue
+		}
+		r.count = int(float64(r.count) * scale)
+		fmt.Fprintf(os.Stderr, "bench: %s, %d messages, %d rounds\n", r.name, r.count, rounds)
+		res, err := measure(ctx, b, r, rounds)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+		results = append(results, res)
+	}
+	return print(out, results)
+}
+
+// measure runs one round that is not counted, then rounds in turn.
+func measure(ctx context.Context, b *bench, r row, rounds int) (result, error) {
+	res := result{row: r}
+	for i := range rounds + 1 {
+		bare, err := r.bare(ctx, b, r.count)
+		if err != nil {
+			return res, fmt.Errorf("bare: %w", err)
+		}
+		ours, err := r.ours(ctx, b, r.count)
+		if err != nil {
+			return res, fmt.Errorf("rsctl: %w", err)
+		}
+		if i > 0 {
+			res.bare, res.ours = append(res.bare, bare), append(res.ours, ours)
+		}
+	}
+	return res, nil
+}
+
+func print(out io.Writer, results []result) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "path\tmessages\tbare/s\trsctl/s\tratio\tmin\tmax\ttarget\t")
+	for _, r := range results {
+		ratios := r.ratios()
+		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", r.name, r.count,
+			r.perSecond(r.bare), r.perSecond(r.ours), median(ratios), slices.Min(ratios), slices.Max(ratios), r.target)
+	}
+	return w.Flush()
+}
+
+// ratios is the speed of rsctl in parts of the bare loop's, round by round.
+func (r result) ratios() []float64 {
+	var list []float64
+	for i := range r.bare {
+		list = append(list, float64(r.bare[i])/float64(r.ours[i]))
+	}
+	return list
+}
+
+func (r result) perSecond(times []time.Duration) float64 {
+	var list []float64
+	for _, d := range times {
+		list = append(list, float64(r.count)/d.Seconds())
+	}
+	return median(list)
+}
+
+func median(list []float64) float64 {
+	sorted := slices.Sorted(slices.Values(list))
+	return sorted[len(sorted)/2]
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/hooks/kinds"
+	"github.com/rsctl/rsctl/pkg/runtime"
+	"github.com/rsctl/rsctl/pkg/settle"
+	"github.com/rsctl/rsctl/pkg/spec"
+)
+
+const (
+	execInFlight = 4
+	httpInFlight = 64
+	copyInFlight = 64
+)
+
+// execRow: a process per message, against forking the same command bare.
+var execRow = row{
+	name: "exec hook", target: 0.9, count: 2000,
+	bare: func(ctx context.Context, b *bench, n int) (time.Duration, error) {
+		var left atomic.Int64
+		left.Store(int64(n))
+		start := time.Now()
+		var workers sync.WaitGroup
+		errs := make(chan error, execInFlight)
+		for range execInFlight {
+			workers.Go(func() {
+				for left.Add(-1) >= 0 {
+					cmd := exec.CommandContext(ctx, "cat")
+					cmd.Stdin = bytes.NewReader(b.body)
+					if err := cmd.Run(); err != nil {
+						errs <- err
+						return
+					}
+				}
+			})
+		}
+		workers.Wait()
+		select {
+		case err := <-errs:
+			return 0, err
+		default:
+			return time.Since(start), nil
+		}
+	},
+	ours: func(ctx context.Context, b *bench, n int) (time.Duration, error) {
+		if err := b.fill(n); err != nil {
+			return 0, err
+		}
+		h := &spec.Handler{Kind: spec.Exec, Command: []spec.Text{{Value: "cat", Source: "cat"}}, Dir: "/", Timeout: time.Minute, KillGrace: time.Second}
+		return b.runKind(ctx, h, n, execInFlight)
+	},
+}
+
+// runKind handles n messages with a hook built from a spec.
+func (b *bench) runKind(ctx context.Context, h *spec.Handler, n, inFlight int) (time.Duration, error) {
+	hook, err := kinds.New(h, kinds.Options{Queue: workQueue, Concurrency: inFlight})
+	if err != nil {
+		return 0, err
+	}
+	if c, ok := hook.(hooks.Closer); ok {
+		defer c.Close()
+	}
+	counted := count(hook)
+	return b.consumeOurs(ctx, runtime.Queue{
+		Policy:      settle.Policy{Queue: workQueue, Type: settle.Classic},
+		Hook:        counted,
+		Timeout:     h.Timeout,
+		Prefetch:    2 * inFlight,
+		Concurrency: inFlight,
+	}, n, counted)
+}
+
+// httpRow: a POST per message, against the slower of a bare consumer that acks
+// and a bare keep-alive client.
+var httpRow = row{
+	name: "http hook", target: 0.8, count: 20000,
+	bare: func(ctx context.Context, b *bench, n int) (time.Duration, error) {
+		if err := b.fill(n); err != nil {
+			return 0, err
+		}
+		consume, err := b.consumeBare(n, 2*httpInFlight, httpInFlight, func(d *amqp.Delivery) error { return d.Ack(false) })
+		if err != nil {
+			return 0, err
+		}
+		post, err := b.postBare(ctx, n)
+		return max(consume, post), err
+	},
+	ours: func(ctx context.Context, b *bench, n int) (time.Duration, error) {
+		if err := b.fill(n); err != nil {
+			return 0, err
+		}
+		server := endpoint()
+		defer server.Close()
+		url := spec.Text{Value: server.URL, Source: server.URL}
+		return b.runKind(ctx, &spec.Handler{Kind: spec.HTTP, URL: url, Timeout: time.Minute, MaxRetryAfter: time.Hour}, n, httpInFlight)
+	},
+}
+
+func endpoint() *httptest.Server {
+	return httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}))
+}
+
+func (b *bench) postBare(ctx context.Context, n int) (time.Duration, error) {
+	server := endpoint()
+	defer server.Close()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: httpInFlight}}
+	defer client.CloseIdleConnections()
+	var left atomic.Int64
+	left.Store(int64(n))
+	start := time.Now()
+	errs := make(chan error, httpInFlight)
+	var workers sync.WaitGroup
+	for range httpInFlight {
+		workers.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := post(ctx, client, server.URL, b.body); err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	workers.Wait()
+	select {
+	case err := <-errs:
+		return 0, err
+	default:
+		return time.Since(start), nil
+	}
+}
+
+func post(ctx context.Context, client *http.Client, url string, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, res.Body)
+	if err := res.Body.Close(); err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %s", res.Status)
+	}
+	return nil
+}
+
+// copyRow: retry copies of a classic queue, against a loop that publishes each
+// message elsewhere, waits for the confirm and rejects the original.
+var copyRow = row{
+	name: "classic retry copies", target: 0.8, count: 20000,
+	bare: func(_ context.Context, b *bench, n int) (time.Duration, error) {
+		if err := b.fill(n); err != nil {
+			return 0, err
+		}
+		conn, err := amqp.Dial(b.url)
+		if err != nil {
+			return 0, err
+		}
+		defer conn.Close()
+		ch, err := conn.Channel()
+		if err != nil {
+			return 0, err
+		}
+		if err := ch.Confirm(false); err != nil {
+			return 0, err
+		}
+		return b.consumeBare(n, 2*copyInFlight, copyInFlight, func(d *amqp.Delivery) error {
+			p := amqp.Publishing{Headers: amqp.Table{"x-ruststream-retry-count": "1"}, MessageId: d.MessageId, DeliveryMode: d.DeliveryMode, Body: d.Body}
+			confirm, err := ch.PublishWithDeferredConfirm("", sinkQueue, true, false, p)
+			if err != nil {
+				return err
+			}
+			if !confirm.Wait() {
+				return errors.New("nacked")
+			}
+			return d.Reject(false)
+		})
+	},
+	ours: func(ctx context.Context, b *bench, n int) (time.Duration, error) {
+		if err := b.fill(n); err != nil {
+			return 0, err
+		}
+		fails := count(hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) {
+			return hooks.Outcome{Verdict: hooks.Retry}, nil
+		}))
+		return b.consumeOurs(ctx, runtime.Queue{
+			Policy:      settle.Policy{Queue: workQueue, Type: settle.Classic, MaxAttempts: 1, DeadLetter: sinkQueue},
+			Hook:        fails,
+			Prefetch:    2 * copyInFlight,
+			Concurrency: copyInFlight,
+		}, n, fails)
+	},
+}
+
+type hookFunc func(context.Context, hooks.Message) (hooks.Outcome, error)
+
+func (f hookFunc) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, error) {
+	return f(ctx, m)
+}

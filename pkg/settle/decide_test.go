@@ -186,6 +186,13 @@ func TestDecideClassicDelays(t *testing.T) {
 				Purpose: settle.ForDelay, Count: 1,
 			}, settle.Ack{}},
 		},
+		{
+			"a delay of just the strategy's limit is kept without a warning", dme, first, after(4_294_967_295 * time.Millisecond),
+			[]settle.Step{settle.Copy{
+				To:      settle.Target{Exchange: "orders.delay", Key: "orders", XDelay: 4_294_967_295 * time.Millisecond, NotMandatory: true},
+				Purpose: settle.ForDelay, Count: 1,
+			}, settle.Ack{}},
+		},
 		{"retry_after with hold waits and then copies", hold, first, after(time.Second), []settle.Step{settle.Wait{For: time.Second}, retryCopy(1), rejected}},
 		{"retry_after with hold and no cap waits and then requeues", holdForEver, first, after(time.Second), []settle.Step{settle.Wait{For: time.Second}, requeued}},
 		{"retry_after at the cap never waits again", ttl, last, after(time.Second), []settle.Step{deadCopy(), rejected}},

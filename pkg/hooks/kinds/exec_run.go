@@ -66,32 +66,36 @@ func (c *command) connect(m *hooks.Message) (*running, error) {
 // input adds a descriptor from which the process reads data and then EOF. What
 // fits into the pipe is written at once, which saves a goroutine.
 func (r *running) input(data []byte) error {
-	pr, pw, err := os.Pipe()
+	pr, pw, err := newPipe()
 	if err != nil {
 		return err
 	}
-	r.child = append(r.child, pr)
+	r.child = append(r.child, os.NewFile(uintptr(pr), "|0"))
 	if len(data) > pipeSafe {
-		r.feeds = append(r.feeds, feed{pw, data})
+		r.feeds = append(r.feeds, feed{pollable(pw), data})
 		return nil
 	}
-	defer pw.Close()
-	if len(data) == 0 {
-		return nil
+	if len(data) > 0 {
+		_, err = syscall.Write(pw, data)
 	}
-	_, err = pw.Write(data)
-	return err
+	return errors.Join(err, syscall.Close(pw))
 }
 
 // output adds a descriptor that the process may write to.
 func (r *running) output(to interface{ take(p []byte) }) error {
-	pr, pw, err := os.Pipe()
+	pr, pw, err := newPipe()
 	if err != nil {
 		return err
 	}
-	r.child = append(r.child, pw)
-	r.reads = append(r.reads, read{pr, to})
+	r.child = append(r.child, os.NewFile(uintptr(pw), "|1"))
+	r.reads = append(r.reads, read{pollable(pr), to})
 	return nil
+}
+
+// pollable is our end of a pipe: waiting for it takes no thread.
+func pollable(fd int) *os.File {
+	syscall.SetNonblock(fd, true)
+	return os.NewFile(uintptr(fd), "|")
 }
 
 // attr makes the process the leader of its own group, so that a timeout ends

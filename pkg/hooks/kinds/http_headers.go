@@ -127,12 +127,15 @@ func (s *headerSet) message(m *hooks.Message) {
 			}
 		}
 		s.left -= len(key) + len(value)
-		s.put(key, value)
+		s.raw(key, value)
 	}
 }
 
-func (s *headerSet) put(name, value string) {
-	s.values = append(s.values, escapeValue(value))
+func (s *headerSet) put(name, value string) { s.raw(name, escapeValue(value)) }
+
+// raw adds a value that is escaped already.
+func (s *headerSet) raw(name, value string) {
+	s.values = append(s.values, value)
 	n := len(s.values)
 	s.header[name] = s.values[n-1 : n : n]
 }

@@ -3,6 +3,7 @@ package kinds
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -18,6 +19,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(proxiedURL) != "" {
+		if err := postOnce(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -73,6 +81,14 @@ func handleWith(t *testing.T, hook hooks.Hook, m hooks.Message) hooks.Outcome {
 		t.Fatalf("Handle() error = %v, want none", err)
 	}
 	return o
+}
+
+// deadline returns a context that ends after d.
+func deadline(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
 }
 
 // logBuffer collects log records as JSON lines.

@@ -1,0 +1,194 @@
+package kinds
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/spec"
+)
+
+func TestExecUnavailable(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "plain.sh"), "#!/bin/sh\n", 0o644)
+	writeFile(t, filepath.Join(dir, "jobs", "job.sh"), "#!/bin/sh\n", 0o755)
+	writeFile(t, filepath.Join(dir, "lost.sh"), "#!/no/such/shell\n", 0o755)
+	writeFile(t, filepath.Join(dir, "text"), "echo hi\n", 0o755)
+	for _, tt := range []struct {
+		name, command, dir string
+		parts              []string
+		unchecked          bool // only starting it tells
+	}{
+		{name: "a missing file", command: "./gone.sh", parts: []string{dir + "/gone.sh", "no such file"}},
+		{name: "a file that is not executable", command: "./plain.sh", parts: []string{dir + "/plain.sh", "permission denied", "chmod"}},
+		{name: "a directory", command: "./jobs", parts: []string{dir + "/jobs", "is a directory"}},
+		{name: "a bare name that PATH lacks", command: "no-such-command", parts: []string{"no-such-command", "not found in PATH"}},
+		{name: "a whole command line in one item", command: "sh -c 'echo hi'", parts: []string{"not found", `["sh", "-c", "echo hi"]`}},
+		{name: "a path with arguments in one item", command: "./jobs/job.sh --fast", parts: []string{"no such file", "separate items"}},
+		{name: "a command relative to dir instead of the spec file", command: "./job.sh", dir: "jobs",
+			parts: []string{dir + "/job.sh", "relative to the spec file", dir + "/jobs/job.sh"}},
+		{name: "a working directory that is missing", command: "true", dir: "gone", parts: []string{"working directory", dir + "/gone", "no such file"}},
+		{name: "a file below a file", command: "./plain.sh/x", parts: []string{"not a directory"}},
+		{name: "a script whose interpreter is missing", command: "./lost.sh", parts: []string{dir + "/lost.sh", "interpreter"}, unchecked: true},
+		{name: "a script without a first line", command: "./text", parts: []string{dir + "/text", "#!/bin/sh"}, unchecked: true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h := execHandler(t, tt.command)
+			h.Dir = filepath.Join(dir, tt.dir)
+			hook := newHook(t, h, Options{Dir: dir})
+			_, err := hook.Handle(t.Context(), hooks.Message{Body: []byte("x")})
+			wantUnavailable(t, "Handle()", err, tt.parts)
+			if !tt.unchecked {
+				wantUnavailable(t, "Check()", hook.(hooks.Checker).Check(t.Context()), tt.parts)
+			}
+		})
+	}
+}
+
+func wantUnavailable(t *testing.T, what string, err error, parts []string) {
+	t.Helper()
+	if !errors.Is(err, hooks.ErrUnavailable) {
+		t.Errorf("%s = %v, want ErrUnavailable", what, err)
+		return
+	}
+	for _, p := range parts {
+		if !strings.Contains(err.Error(), p) {
+			t.Errorf("%s = %q lacks %q", what, err, p)
+		}
+	}
+}
+
+func TestExecRecovers(t *testing.T) {
+	t.Parallel()
+	h := execHandler(t, "./job.sh")
+	hook := newHook(t, h, Options{})
+	if _, err := hook.Handle(t.Context(), hooks.Message{}); !errors.Is(err, hooks.ErrUnavailable) {
+		t.Fatalf("Handle() = %v, want ErrUnavailable", err)
+	}
+	writeFile(t, filepath.Join(h.Dir, "job.sh"), "#!/bin/sh\nexit 65\n", 0o755)
+	if o := handleWith(t, hook, hooks.Message{}); o.Verdict != hooks.Drop {
+		t.Errorf("got %+v once the file is there, want Drop", o)
+	}
+}
+
+func TestExecFindsCommands(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	real := filepath.Join(dir, "releases", "1")
+	if err := os.MkdirAll(real, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("releases/1", filepath.Join(dir, "current")); err != nil {
+		t.Fatal(err)
+	}
+	script := writeFile(t, filepath.Join(dir, "bin", "job"), "#!/bin/sh\ntest \"$PWD\" = \"$(pwd -P)\" || exit 3\necho $PWD > "+dir+"/$1\n", 0o755)
+	for _, tt := range []struct {
+		name, command, path string
+	}{
+		{"a path from the spec file, whatever the working directory", "./bin/job", "/usr/bin:/bin"},
+		{"an absolute path", script, "/usr/bin:/bin"},
+		{"a relative entry of PATH, from the spec file", "job", "./bin:/usr/bin:/bin"},
+		{"an absolute entry of PATH", "job", "/usr/bin:/bin:" + filepath.Dir(script)},
+		{"behind an entry that does not exist", "job", "/no/such:" + script + ":bin:/usr/bin:/bin"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			out := strings.ReplaceAll(tt.name, " ", "-")
+			h := execHandler(t, tt.command, out)
+			h.Dir = filepath.Join(dir, "current")
+			hook := newHook(t, h, Options{Dir: dir, Env: []string{"PATH=" + tt.path}})
+			if err := hook.(hooks.Checker).Check(t.Context()); err != nil {
+				t.Errorf("Check() = %v", err)
+			}
+			if o := handleWith(t, hook, hooks.Message{}); o.Verdict != hooks.Ack {
+				t.Fatalf("got %+v, want Ack", o)
+			}
+			if got := strings.TrimSpace(readFile(t, filepath.Join(dir, out))); got != real {
+				t.Errorf("PWD = %s, want %s", got, real)
+			}
+		})
+	}
+}
+
+func TestExecPathDefaults(t *testing.T) {
+	t.Parallel()
+	h := execHandler(t, "true")
+	if o := handleWith(t, newHook(t, h, Options{Env: []string{"A=1"}}), hooks.Message{}); o.Verdict != hooks.Ack {
+		t.Errorf("without PATH: got %+v, want Ack", o)
+	}
+	h.Env = []spec.EnvVar{{Name: "PATH", Value: spec.Text{Value: "/no/such"}}}
+	_, err := newHook(t, h, Options{}).Handle(t.Context(), hooks.Message{})
+	wantUnavailable(t, "Handle() with the spec's PATH", err, []string{"not found in PATH"})
+}
+
+func TestExecProgramBeingWritten(t *testing.T) {
+	t.Parallel()
+	binary, err := os.ReadFile("/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := execHandler(t, "./job")
+	path := writeFile(t, filepath.Join(h.Dir, "job"), string(binary), 0o755)
+	writer, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook := newHook(t, h, Options{})
+	start := time.Now()
+	_, err = hook.Handle(t.Context(), hooks.Message{})
+	if took := time.Since(start); took > 3*time.Second {
+		t.Errorf("gave up after %v", took)
+	}
+	wantUnavailable(t, "Handle() of a file that stays open", err, []string{"text file busy"})
+	time.AfterFunc(100*time.Millisecond, func() { writer.Close() })
+	if o := handleWith(t, hook, hooks.Message{}); o.Verdict != hooks.Ack {
+		t.Errorf("got %+v, want Ack once the writer has closed the file", o)
+	}
+}
+
+func TestExecHidesSecretCommands(t *testing.T) {
+	t.Parallel()
+	h := execHandler(t, "x")
+	h.Command = []spec.Text{{Value: "./secret-path", Source: "${CMD}"}}
+	_, err := newHook(t, h, Options{}).Handle(t.Context(), hooks.Message{})
+	wantUnavailable(t, "Handle()", err, []string{"${CMD}"})
+	if strings.Contains(err.Error(), "secret-path") {
+		t.Errorf("error %q shows what came from the environment", err)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		h    spec.Handler
+		want string
+	}{
+		"a kind that is not there yet":     {spec.Handler{Kind: spec.Worker}, `"worker" is not supported`},
+		"a reply":                          {spec.Handler{Kind: spec.Exec, Command: texts("true"), Reply: true}, "reply is not supported"},
+		"an exec without a command":        {spec.Handler{Kind: spec.Exec}, "needs a command"},
+		"an exec with an empty command":    {spec.Handler{Kind: spec.Exec, Command: texts("")}, "needs a command"},
+		"an argument with a NUL byte":      {spec.Handler{Kind: spec.Exec, Command: texts("a", "b\x00")}, "NUL"},
+		"a signing secret":                 {spec.Handler{Kind: spec.HTTP, URL: texts("http://a/")[0], Secret: &spec.Text{}}, "secret"},
+		"a URL of another scheme":          {spec.Handler{Kind: spec.HTTP, URL: texts("ftp://a/")[0]}, "http://"},
+		"a URL without a host":             {spec.Handler{Kind: spec.HTTP, URL: texts("http:///a")[0]}, "host"},
+		"a header name with a space":       {spec.Handler{Kind: spec.HTTP, URL: texts("http://a/")[0], Headers: []spec.EnvVar{{Name: "a b"}}}, "not a header name"},
+		"a header name that rsctl sets":    {spec.Handler{Kind: spec.HTTP, URL: texts("http://a/")[0], Headers: []spec.EnvVar{{Name: "rsctl-queue"}}}, "set by rsctl"},
+		"a header value with a line break": {spec.Handler{Kind: spec.HTTP, URL: texts("http://a/")[0], Headers: []spec.EnvVar{{Name: "a", Value: spec.Text{Value: "hush\n"}}}}, "line break"},
+		"a CA file that is missing":        {spec.Handler{Kind: spec.HTTP, URL: texts("https://a/")[0], TLS: &spec.TLS{CAFile: "/no/ca.pem"}}, "/no/ca.pem"},
+		"a certificate without its key":    {spec.Handler{Kind: spec.HTTP, URL: texts("https://a/")[0], TLS: &spec.TLS{CertFile: "/no/c.pem"}}, "cert_file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := New(&tt.h, Options{})
+			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "hush") {
+				t.Errorf("New() = %v, want an error with %q", err, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,231 @@
+package kinds
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/spec"
+)
+
+func TestHTTPUnavailable(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, url, want string }{
+		{"a refused connection", "http://" + closedPort(t) + "/", "connection refused"},
+		{"a name that does not resolve", "http://no-such-host.invalid/", "host"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h := httpHandler(tt.url)
+			h.Headers = []spec.EnvVar{{Name: "Authorization", Value: spec.Text{Value: "Bearer hush"}}}
+			_, err := newHook(t, h, Options{}).Handle(t.Context(), hooks.Message{Body: []byte("x")})
+			wantUnavailable(t, "Handle()", err, []string{"POST " + tt.url, tt.want})
+			if strings.Contains(err.Error(), "hush") {
+				t.Errorf("error %q shows a secret", err)
+			}
+		})
+	}
+}
+
+func TestHTTPCheck(t *testing.T) {
+	t.Parallel()
+	here := newHook(t, httpHandler("http://localhost:1/"), Options{}).(hooks.Checker)
+	if err := here.Check(t.Context()); err != nil {
+		t.Errorf("Check() = %v, want nil: it sends no request", err)
+	}
+	gone := newHook(t, httpHandler("http://no-such-host.invalid/"), Options{}).(hooks.Checker)
+	wantUnavailable(t, "Check()", gone.Check(t.Context()), []string{"http://no-such-host.invalid/", "host"})
+}
+
+func TestHTTPHidesSecretURLs(t *testing.T) {
+	t.Parallel()
+	h := httpHandler("http://user:hush@" + closedPort(t) + "/hidden?token=hush")
+	h.URL.Source = "${HOOK_URL}"
+	_, err := newHook(t, h, Options{}).Handle(t.Context(), hooks.Message{})
+	wantUnavailable(t, "Handle()", err, []string{"${HOOK_URL}", "connection refused"})
+	if text := err.Error(); strings.Contains(text, "hush") || strings.Contains(text, "hidden") || strings.Contains(text, "127.0.0.1") {
+		t.Errorf("error %q shows what came from the environment", err)
+	}
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "https://other.example"+r.URL.Path+"/")
+		w.WriteHeader(301)
+	})
+	h = httpHandler(s.URL + "/services/hidden")
+	h.URL.Source = "${HOOK_URL}"
+	o := handle(t, h, hooks.Message{})
+	if strings.Contains(o.Reason, "hidden") {
+		t.Errorf("reason %q shows what came from the environment", o.Reason)
+	}
+	wantReason(t, o, "other.example")
+}
+
+func TestHTTPReset(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		c.(*net.TCPConn).SetLinger(0)
+		c.Close()
+	})
+	o := handle(t, httpHandler(s.URL), hooks.Message{Body: []byte("x")})
+	if o.Verdict != hooks.Failed || o.Reason != "connection reset by peer" {
+		t.Errorf("got %+v, want Failed, reset", o)
+	}
+}
+
+// A server may close a kept connection at the very moment of the next request.
+// That must cost neither an attempt nor the message.
+func TestHTTPServerClosesKeptConnections(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var handled atomic.Int32
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			req, err := http.ReadRequest(bufio.NewReader(c))
+			if err == nil {
+				io.Copy(io.Discard, req.Body)
+				handled.Add(1)
+				io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") // and no "Connection: close"
+			}
+			c.Close()
+		}
+	})
+	t.Cleanup(func() { l.Close(); conns.Wait() })
+	hook := newHook(t, httpHandler("http://"+l.Addr().String()), Options{})
+	const n = 500
+	for i := range n {
+		if o := handleWith(t, hook, hooks.Message{MessageID: fmt.Sprint(i), Body: []byte("x")}); o.Verdict != hooks.Ack {
+			t.Fatalf("message %d: got %+v, want Ack", i, o)
+		}
+	}
+	if got := handled.Load(); got != n {
+		t.Errorf("the server handled %d requests for %d messages", got, n)
+	}
+}
+
+func TestHTTPKeepsConnections(t *testing.T) {
+	t.Parallel()
+	var opened atomic.Int32
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		if r.URL.Path == "/fails" {
+			w.WriteHeader(500)
+		}
+		io.WriteString(w, strings.Repeat("text\n", 2000))
+	}))
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			opened.Add(1)
+		}
+	}
+	s.Start()
+	t.Cleanup(s.Close)
+	for _, path := range []string{"/works", "/fails"} {
+		opened.Store(0)
+		hook := newHook(t, httpHandler(s.URL+path), Options{Concurrency: 8})
+		inParallel(8, 400, func() { handleWith(t, hook, hooks.Message{Body: []byte("x")}) })
+		if got := opened.Load(); got > 16 {
+			t.Errorf("%s: %d connections for 8 calls in flight", path, got)
+		}
+	}
+}
+
+func TestHTTPTLS(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TLS.PeerCertificates) != 1 {
+			w.WriteHeader(403)
+		}
+	}))
+	s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	dir := t.TempDir()
+	key, err := x509.MarshalPKCS8PrivateKey(s.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := pemFile(t, filepath.Join(dir, "cert.pem"), "CERTIFICATE", s.Certificate().Raw)
+	conf := &spec.TLS{CAFile: cert, CertFile: cert, KeyFile: pemFile(t, filepath.Join(dir, "key.pem"), "PRIVATE KEY", key)}
+
+	h := httpHandler(s.URL)
+	h.TLS = conf
+	if o := handle(t, h, hooks.Message{}); o.Verdict != hooks.Ack {
+		t.Errorf("got %+v, want Ack", o)
+	}
+	h.TLS = &spec.TLS{CAFile: cert}
+	if o := handle(t, h, hooks.Message{}); o.Verdict != hooks.Drop {
+		t.Errorf("got %+v without the client certificate, want Drop", o)
+	}
+	h.TLS = nil
+	o := handle(t, h, hooks.Message{})
+	if o.Verdict != hooks.Failed {
+		t.Errorf("got %+v without the CA, want Failed", o)
+	}
+	wantReason(t, o, "certificate")
+}
+
+func pemFile(t *testing.T, path, kind string, der []byte) string {
+	t.Helper()
+	return writeFile(t, path, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})), 0o600)
+}
+
+// proxiedURL makes a re-executed test binary post to a URL; the proxy settings
+// of an environment are read only once per process.
+const proxiedURL = "KINDS_TEST_PROXIED_URL"
+
+func postOnce() error {
+	hook, err := New(httpHandler(os.Getenv(proxiedURL)), Options{})
+	if err != nil {
+		return err
+	}
+	if err := hook.(hooks.Checker).Check(context.Background()); err != nil {
+		return err
+	}
+	o, err := hook.Handle(context.Background(), hooks.Message{Body: []byte("x")})
+	if err == nil && o.Verdict != hooks.Ack {
+		err = errors.New(o.Reason)
+	}
+	return err
+}
+
+func TestHTTPProxy(t *testing.T) {
+	t.Parallel()
+	asked := make(chan string, 1)
+	proxy := serve(t, func(w http.ResponseWriter, r *http.Request) { asked <- r.URL.String() })
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), proxiedURL+"=http://endpoint.invalid/hook", "HTTP_PROXY="+proxy.URL, "NO_PROXY=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if got := <-asked; got != "http://endpoint.invalid/hook" {
+		t.Errorf("the proxy was asked for %s", got)
+	}
+}

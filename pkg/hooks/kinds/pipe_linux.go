@@ -1,0 +1,17 @@
+package kinds
+
+import (
+	"os"
+	"syscall"
+)
+
+// newPipe is os.Pipe with blocking descriptors, neither of them known to the
+// runtime's poller: the end that a process gets needs no registration, and the
+// end that we keep is registered by pollable.
+func newPipe() (r, w int, err error) {
+	var p [2]int
+	if err := syscall.Pipe2(p[:], syscall.O_CLOEXEC); err != nil {
+		return 0, 0, os.NewSyscallError("pipe2", err)
+	}
+	return p[0], p[1], nil
+}

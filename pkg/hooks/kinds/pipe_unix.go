@@ -1,0 +1,21 @@
+//go:build unix && !linux
+
+package kinds
+
+import (
+	"os"
+	"syscall"
+)
+
+// newPipe is the version for systems without pipe2.
+func newPipe() (r, w int, err error) {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	var p [2]int
+	if err := syscall.Pipe(p[:]); err != nil {
+		return 0, 0, os.NewSyscallError("pipe", err)
+	}
+	syscall.CloseOnExec(p[0])
+	syscall.CloseOnExec(p[1])
+	return p[0], p[1], nil
+}

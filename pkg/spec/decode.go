@@ -21,6 +21,12 @@ func (d *decoder) spec() *Spec {
 		Broker:          d.broker(d.root.get("broker")),
 		DeclareTopology: top.boolean("declare_topology", false),
 	}
+	if n := d.root.get("declare_topology"); n != nil && n.broken || d.root.seen["declare_topology"] {
+		s.badDeclare = true
+	}
+	if n := d.root.get("broker").get("tls"); n != nil {
+		s.tlsPos = n.pos
+	}
 	for _, n := range list(d.root.get("exchanges")) {
 		s.Exchanges = append(s.Exchanges, d.exchange(n))
 	}

@@ -2,6 +2,9 @@ package spec
 
 import "time"
 
+// maxTTL is the longest TTL a server accepts: ten years.
+const maxTTL = 3650 * 24 * time.Hour
+
 // delay reads both forms: a strategy's name, or a mapping with its keys.
 func (d *decoder) delay(n *node) *Delay {
 	if n == nil {
@@ -38,6 +41,9 @@ func (d *decoder) tiers(n *node) []time.Duration {
 			continue
 		case dur < time.Millisecond:
 			d.refuse(item, "duration", item.label+" must be at least 1ms, got "+item.shown(), "")
+			continue
+		case dur > maxTTL:
+			d.refuse(item, "duration", item.label+" must be at most 3650d, which is what RabbitMQ holds, got "+item.shown(), "")
 			continue
 		case len(tiers) > 0 && dur <= tiers[len(tiers)-1]:
 			d.refuse(item, "delay-tiers", item.label+" must be longer than the tier before it, got "+item.shown(),

@@ -94,7 +94,7 @@ func (d *decoder) command(n *node) []Text {
 }
 
 func splitHint(n *node) string {
-	if n.interpolated() {
+	if n.interpolated() || strings.ContainsAny(n.text, "'\"\\") {
 		return `["program", "argument"]`
 	}
 	words := strings.Fields(n.text)

@@ -44,7 +44,7 @@ func (d *decoder) queue(own, defaults *node) Queue {
 func positions(into map[string]Pos, prefix string, n *node) {
 	for _, e := range n.entries {
 		into[prefix+e.key] = e.value.pos
-		if e.value.kind == mapping && e.key != "arguments" {
+		if e.value.kind == mapping {
 			positions(into, prefix+e.key+".", e.value)
 		}
 	}
@@ -95,22 +95,27 @@ func (d *decoder) declaration(q *Queue, f fields) {
 func (d *decoder) binding(n *node) Binding {
 	f := d.fields(n)
 	b := Binding{Arguments: f.arguments("arguments"), Pos: n.pos}
-	if v := f.n.get("exchange"); v != nil && v.kind == scalar && v.ready && v.value == "" && v.class == classString {
-		v.broken = false
-		d.refuse(v, "default-exchange", "nothing can be bound to the default exchange",
-			"every queue is reachable there under its own name; remove the binding")
-	}
 	if v := f.scalar("exchange"); v != nil {
-		if d.external(v.value) {
-			b.Exchange = d.name(v, allowReserved)
-		} else {
-			b.Exchange = d.name(v, allowPredeclared)
-		}
+		b.Exchange = d.boundExchange(v)
 	}
 	if v := f.scalar("routing_key"); v != nil && d.shortText(v) {
 		b.RoutingKey = v.value
 	}
 	return b
+}
+
+// boundExchange checks the exchange of a binding. The server refuses bindings
+// to the default exchange (403), which reaches every queue by its name anyway.
+func (d *decoder) boundExchange(v *node) string {
+	switch {
+	case v.value == "":
+		d.refuse(v, "default-exchange", "nothing can be bound to the default exchange",
+			"every queue is reachable there under its own name; remove the binding")
+		return ""
+	case d.external(v.value):
+		return d.name(v, allowReserved)
+	}
+	return d.name(v, allowPredeclared)
 }
 
 // external reports whether exchanges lists the name as one that must exist.

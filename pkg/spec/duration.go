@@ -85,21 +85,23 @@ func durationFault(rest string) error {
 	return fmt.Errorf("unknown unit %s", quoteShort(m[1]))
 }
 
-// FormatDuration writes d as a spec would: 1h30m, 500ms, 7d. Parts below a
-// millisecond are cut; zero is 0s. Names of waiting queues are built from it,
-// so one duration always gives one text.
+// FormatDuration writes d with the largest unit that divides it: 90s, 1m, 1d,
+// 1500ms. One duration always gives one text, so that names of waiting queues
+// can be built from it. Parts of a millisecond are rounded up.
 func FormatDuration(d time.Duration) string {
-	var b strings.Builder
-	for _, u := range units {
-		if n := d / u.size; n > 0 {
-			fmt.Fprintf(&b, "%d%s", n, u.name)
-			d -= n * u.size
-		}
-	}
-	if b.Len() == 0 {
+	if d == 0 {
 		return "0s"
 	}
-	return b.String()
+	for _, u := range units {
+		if d%u.size == 0 {
+			return strconv.FormatInt(int64(d/u.size), 10) + u.name
+		}
+	}
+	ms := d / time.Millisecond
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return strconv.FormatInt(int64(ms), 10) + "ms"
 }
 
 // ParseRate reads 50/s, 100/m or 20/h and returns it per second. The result is

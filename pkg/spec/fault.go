@@ -21,9 +21,8 @@ func (f fault) describe(n *node) (rule, message, hint string) {
 	if !n.inserted && !n.class.usable() {
 		rule = "yaml-type"
 	}
-	if f.wantsText() && n.class != classString && n.kind == scalar && !f.duration {
-		return "yaml-type", fmt.Sprintf("%s: YAML reads %s as %s", n.label, n.shown(), n.class.what()),
-			fmt.Sprintf("put it in quotes: %q", short(n.text))
+	if f.wantsText() && n.class != classString && n.kind == scalar {
+		return unquoted(n)
 	}
 	message = n.label + " " + f.want
 	if f.duration {
@@ -36,8 +35,8 @@ func (f fault) describe(n *node) (rule, message, hint string) {
 		message += ", got " + n.shown()
 	}
 	if f.duration && n.kind == scalar {
-		if _, err := ParseDuration(n.value); err != nil && !n.inserted {
-			message += ": " + err.Error()
+		if !n.inserted {
+			message += durationReason(n.value)
 		}
 		return rule, message, "units are " + durationUnits
 	}
@@ -74,10 +73,29 @@ func plainBool(s string) string {
 	return "false"
 }
 
-// wantsText reports whether only text will do.
+// wantsText reports whether any text will do.
 func (f fault) wantsText() bool {
-	t := f.schema.types()
-	return t.text && !t.number && !t.boolean && len(f.schema.enum()) == 0 && f.schema.here["additionalProperties"] == nil
+	return f.schema.types().text && (strings.Contains(f.want, "text") || strings.Contains(f.want, "UTF-8"))
+}
+
+// unquoted reports text that YAML readers take for something else.
+func unquoted(n *node) (rule, message, hint string) {
+	if n.sensitive() {
+		return "yaml-type", fmt.Sprintf("%s: YAML reads the value as %s", n.label, n.class.what()), "put it in quotes"
+	}
+	return "yaml-type", fmt.Sprintf("%s: YAML reads %s as %s", n.label, n.shown(), n.class.what()),
+		fmt.Sprintf("put it in quotes: %q", short(n.text))
+}
+
+func durationReason(value string) string {
+	dur, err := ParseDuration(value)
+	switch {
+	case err != nil:
+		return ": " + err.Error()
+	case dur == 0:
+		return ": it must be longer than 0"
+	}
+	return ""
 }
 
 // enum lists the words that a value may be.

@@ -94,7 +94,7 @@ func (o Options) lookup(inner string) (string, error) {
 	m := withRest.FindStringSubmatch(inner)
 	switch {
 	case m == nil:
-		return "", &expandError{fmt.Sprintf("%s is not a reference to a variable", quoteShort(maskURL("${"+inner+"}"))),
+		return "", &expandError{"a ${…} is not a reference to a variable or a file",
 			"write ${VAR}, ${VAR:-default}, ${VAR:?message} or ${file:PATH}; write $${ for a literal ${"}
 	case strings.Contains(m[3], "${"):
 		return "", &expandError{fmt.Sprintf("the default of ${%s:%s…} holds another ${…}", m[1], m[2]), "a default is plain text"}

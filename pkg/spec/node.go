@@ -96,6 +96,8 @@ func (n *node) shown() string {
 	switch {
 	case n.kind == mapping:
 		return "a mapping"
+	case n.kind == sequence && len(n.items) == 0:
+		return "an empty list"
 	case n.kind == sequence:
 		return "a list"
 	case n.class == classNull && !n.quoted && !n.interpolated():

@@ -49,8 +49,7 @@ func (p *parser) parse(data []byte) *Spec {
 	if !ok {
 		return nil
 	}
-	if empty(root) {
-		p.err(root.pos, "no-queues", "no queues", "write at least one queue: queues: [{name: orders, type: quorum}]")
+	if !p.hasQueues(root) && len(root.entries) == 0 {
 		return nil
 	}
 	p.validate(root)
@@ -60,19 +59,24 @@ func (p *parser) parse(data []byte) *Spec {
 	return s
 }
 
-// empty reports whether a spec says nothing, or lists no queue at all.
-func empty(root *node) bool {
-	if root.class == classNull {
+// hasQueues reports a spec that lists no queue at all, which must never look
+// like a spec that says to have none.
+func (p *parser) hasQueues(root *node) bool {
+	where := root
+	switch q := root.get("queues"); {
+	case root.class != classNull && root.kind != mapping:
+		return true // the schema says what it must be
+	case q == nil && slices.ContainsFunc(root.entries, func(e entry) bool { return nearest(e.key, []string{"queues"}) != "" }):
+		return true // a misspelt key is the problem
+	case q == nil:
+	case q.kind == scalar && q.class == classNull && !q.quoted, q.kind == sequence && len(q.items) == 0:
+		where = q
+	default:
 		return true
 	}
-	if root.kind != mapping {
-		return false
-	}
-	if len(root.entries) == 0 {
-		return true
-	}
-	q := root.get("queues")
-	return q != nil && (q.class == classNull || q.kind == sequence && len(q.items) == 0)
+	root.missing("queues")
+	p.refuse(where, "no-queues", "no queues", "write at least one: queues: [{name: orders, type: quorum}]")
+	return false
 }
 
 // err reports an error once, however often its text is reached through aliases.

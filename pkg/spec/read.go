@@ -95,7 +95,10 @@ func decodeOne(dec *yaml.Decoder, into *yaml.Node) (err error) {
 	return dec.Decode(into)
 }
 
-var yamlLine = regexp.MustCompile(`line ([0-9]+): `)
+var (
+	yamlLine      = regexp.MustCompile(`line ([0-9]+): `)
+	parserMessage = regexp.MustCompile(`^did not find expected (key|node content|',' or|'-'|<)`)
+)
 
 // syntax reports what the YAML library could not read. Its own words for a tab
 // ("found character that cannot start any token") do not say tab, so look.
@@ -105,6 +108,9 @@ func (p *parser) syntax(data []byte, err error) {
 	if m := yamlLine.FindStringSubmatch(message); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		message = strings.Replace(message, m[0], "", 1)
+		if parserMessage.MatchString(message) {
+			line++ // these count lines from 0
+		}
 	}
 	lines := strings.Split(string(data), "\n")
 	if tab, col := tabNear(lines, line); tab > 0 {

@@ -128,11 +128,21 @@ func (r *resolver) mapping(y *yaml.Node, n *node) {
 			merges = append(merges, v)
 			continue
 		}
-		n.entries = append(n.entries, entry{key: key, class: c, pos: at(k), value: r.resolve(v, n, key)})
+		n.entries = append(n.entries, entry{key: key, class: c, pos: at(k), value: r.resolve(v, n, n.childLabel(key))})
 	}
 	for _, m := range merges {
 		r.merge(m, n)
 	}
+}
+
+// childLabel names a value for messages. Keys that the user invents are shown
+// with the key that holds them.
+func (n *node) childLabel(key string) string {
+	switch n.label {
+	case "arguments", "env", "headers", "statuses", "exit_codes":
+		return n.label + "." + short(key)
+	}
+	return short(key)
 }
 
 func isMerge(k *yaml.Node) bool {
@@ -164,24 +174,21 @@ func (r *resolver) merge(y *yaml.Node, n *node) {
 	src := r.resolve(y, n, "<<")
 	switch {
 	case r.stopped:
-	case src.kind == mapping:
-		n.adopt(src)
-	case src.kind == sequence && allMappings(src.items):
+	case src.kind == sequence:
 		for _, item := range src.items {
-			n.adopt(item)
+			r.mergeItem(item, n)
 		}
 	default:
-		r.refuse(src, "yaml-merge", "<< takes a mapping or a list of mappings, got "+src.shown(), "name an anchor: <<: *defaults")
+		r.mergeItem(src, n)
 	}
 }
 
-func allMappings(items []*node) bool {
-	for _, item := range items {
-		if item.kind != mapping {
-			return false
-		}
+func (r *resolver) mergeItem(src, n *node) {
+	if src.kind == mapping {
+		n.adopt(src)
+		return
 	}
-	return true
+	r.refuse(src, "yaml-merge", "<< takes a mapping or a list of mappings, got "+src.shown(), "name an anchor: <<: *defaults")
 }
 
 func (n *node) adopt(src *node) {

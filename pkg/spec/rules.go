@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"iter"
 	"maps"
 	"slices"
 )
@@ -18,7 +19,35 @@ type rule struct {
 type report func(at Pos, message, hint string)
 
 // rules run in this order; their output is sorted by position afterwards.
-var rules = []rule{}
+var rules = []rule{
+	{"unique-queue", Error, checkUniqueQueue},
+	{"unique-exchange", Error, checkUniqueExchange},
+	{"queue-type", Error, checkQueueType},
+	{"quorum-options", Error, checkQuorumOptions},
+	{"quorum-pair", Error, checkQuorumPair},
+	{"quorum-declare", Error, checkQuorumDeclare},
+	{"dead-letter-unreachable", Error, checkDeadLetterUnreachable},
+	{"dead-letter-cycle", Error, checkDeadLetterCycle},
+	{"dead-letter-conflict", Error, checkDeadLetterConflict},
+	{"dead-letter-route", Error, checkDeadLetterRoute},
+	{"delay-type", Error, checkDelayType},
+	{"delay-keys", Error, checkDelayKeys},
+	{"backoff-range", Error, checkBackoffRange},
+	{"derived-name", Error, checkDerivedName},
+	{"modelled-argument", Error, checkModelledArgument},
+	{"argument-type", Error, checkArgumentType},
+	{"consumer-exclusive", Error, checkConsumerExclusive},
+	{"spent-discarded", Warning, checkSpentDiscarded},
+	{"retries-dead-letter", Warning, checkRetriesDeadLetter},
+	{"timer-loses", Warning, checkTimerLoses},
+	{"delay-dropped", Warning, checkDelayDropped},
+	{"mixed-delays", Warning, checkMixedDelays},
+	{"consumer-timeout", Warning, checkConsumerTimeout},
+	{"quorum-limit", Warning, checkQuorumLimit},
+	{"prefetch-concurrency", Warning, checkPrefetchConcurrency},
+	{"batch-prefetch", Warning, checkBatchPrefetch},
+	{"tls-unused", Warning, checkTLSUnused},
+}
 
 func (p *parser) check(s *Spec) {
 	for _, r := range rules {
@@ -34,3 +63,17 @@ func (q *Queue) sound(keys ...string) bool {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// ofType yields the queues of one type.
+func (s *Spec) ofType(t QueueType) iter.Seq[*Queue] {
+	return func(yield func(*Queue) bool) {
+		for i := range s.Queues {
+			if q := &s.Queues[i]; q.Type == t && q.Name != "" && q.sound("type") && !yield(q) {
+				return
+			}
+		}
+	}
+}
+
+// paired reports whether q has a cap and a queue for spent messages.
+func (q *Queue) paired() bool { return q.MaxAttempts > 0 && q.DeadLetter != "" }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
@@ -47,8 +48,9 @@ func (e *explainer) walk(ve *jsonschema.ValidationError) {
 // exactly one, the mistake is the value as a whole.
 func (e *explainer) anyOf(ve *jsonschema.ValidationError) {
 	var fits []*jsonschema.ValidationError
+	n := e.root.at(pointer(ve.InstanceLocation))
 	for _, cause := range ve.Causes {
-		if !mismatch(cause, ve.InstanceLocation) {
+		if !mismatch(cause, n, ve.InstanceLocation) {
 			fits = append(fits, cause)
 		}
 	}
@@ -61,7 +63,7 @@ func (e *explainer) anyOf(ve *jsonschema.ValidationError) {
 
 // mismatch reports whether an alternative failed because the value has another
 // type.
-func mismatch(ve *jsonschema.ValidationError, loc string) bool {
+func mismatch(ve *jsonschema.ValidationError, n *node, loc string) bool {
 	for len(ve.Causes) == 1 && keyword(ve) != "anyOf" {
 		ve = ve.Causes[0]
 	}
@@ -69,10 +71,10 @@ func mismatch(ve *jsonschema.ValidationError, loc string) bool {
 		return false
 	}
 	if k := keyword(ve); k != "anyOf" {
-		return k == "type"
+		return k == "type" || k == "enum" && n.kind != scalar
 	}
 	for _, cause := range ve.Causes {
-		if !mismatch(cause, loc) {
+		if !mismatch(cause, n, loc) {
 			return false
 		}
 	}
@@ -97,7 +99,7 @@ func (e *explainer) leaf(ve *jsonschema.ValidationError) {
 // value reports a value that is not what its key takes.
 func (e *explainer) value(ve *jsonschema.ValidationError) {
 	n := e.root.at(pointer(ve.InstanceLocation))
-	if e.done[n] || n.broken && n.kind == scalar {
+	if e.done[n] || n.broken && len(n.entries)+len(n.items) == 0 {
 		return
 	}
 	e.done[n] = true
@@ -124,6 +126,9 @@ func (e *explainer) unknownKeys(ve *jsonschema.ValidationError) {
 			n.missing(near)
 		}
 		hint := suggestion(en.key, allowed)
+		if n.label == "defaults" && slices.Contains(notDefaulted, en.key) {
+			hint = "defaults cannot set " + strings.Join(notDefaulted, ", ")
+		}
 		if en.class != classString {
 			continue // reported as a key that is not text
 		}
@@ -160,7 +165,7 @@ func (e *explainer) missingKeys(ve *jsonschema.ValidationError) {
 	list, _ := e.doc.at(path[:len(path)-1]).here["required"].([]any)
 	for _, r := range list {
 		key, _ := r.(string)
-		if n.get(key) != nil || e.meant(n, key) {
+		if n.get(key) != nil || n.seen[key] || e.meant(n, key) {
 			continue
 		}
 		n.missing(key)
@@ -197,7 +202,7 @@ func (e *explainer) foreignKey(ve *jsonschema.ValidationError) {
 	for _, en := range parent.entries {
 		if en.key == path[len(path)-1] {
 			en.value.spoil()
-			e.err(en.pos, "foreign-key", fmt.Sprintf("%q %s", en.key, saying), "remove the key")
+			e.err(en.pos, "misplaced-key", fmt.Sprintf("%q %s", en.key, saying), "remove the key")
 		}
 	}
 }

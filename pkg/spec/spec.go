@@ -17,6 +17,11 @@ type Spec struct {
 	DeclareTopology bool
 	Exchanges       []Exchange
 	Queues          []Queue
+
+	// For the rules: where broker.tls stands, and whether declare_topology has
+	// a value that was refused.
+	tlsPos     Pos
+	badDeclare bool
 }
 
 // Broker says how to reach RabbitMQ.

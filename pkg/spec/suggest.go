@@ -11,7 +11,7 @@ func nearest(word string, candidates []string) string {
 	if len(word) > maxWord {
 		return ""
 	}
-	best, bestAt := "", len(word)/3+1
+	best, bestAt := "", max(len(word)/3, 1)
 	for _, c := range candidates {
 		if d := distance(strings.ToLower(word), c); d <= min(bestAt, 3) && (best == "" || d < bestAt) {
 			best, bestAt = c, d

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -98,7 +97,7 @@ func urlFault(err error) error {
 	case strings.Contains(text, "userinfo"):
 		return &urlError{"the user or password of the URL holds a reserved character", encodeHint}
 	case strings.Contains(text, "port"):
-		return &urlError{"the port of the URL is not a number", "a : or / in a password must be percent-encoded too: " + encodeHint}
+		return &urlError{"the port of the URL is not a number, or its password holds a : or /", encodeHint}
 	case strings.Contains(text, "host"), strings.Contains(text, "]"):
 		return &urlError{"the host of the URL is not valid", encodeHint}
 	}
@@ -118,7 +117,7 @@ func checkParts(u *url.URL, rest string) error {
 		return &urlError{"the URL has no host", ""}
 	}
 	if strings.Contains(u.Path, "@") && u.User == nil {
-		return &urlError{"the URL holds a / before its @", fmt.Sprintf("if it belongs to the password, %s", encodeHint)}
+		return &urlError{"the URL holds a / before its @", encodeHint}
 	}
 	return nil
 }

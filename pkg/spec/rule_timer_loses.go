@@ -1,0 +1,36 @@
+package spec
+
+import "fmt"
+
+func checkTimerLoses(s *Spec, report report) {
+	for q := range s.ofType(Classic) {
+		if !q.sound("delay", "backoff", "handler") {
+			continue
+		}
+		key, ok := q.delaysBy()
+		if q.Delay != nil {
+			key, ok = "delay", q.Delay.Strategy == "timer"
+		}
+		if ok {
+			report(q.At(key), fmt.Sprintf("delayed retries of queue %q wait in the process, and a crash loses them", q.Name),
+				"to keep them on the broker use delay: levels, or dlx_ttl with tiers")
+		}
+	}
+}
+
+// delaysBy returns the key by which the spec itself asks for delayed retries.
+// A hook may ask for them on its own account.
+func (q *Queue) delaysBy() (string, bool) {
+	if q.Backoff != nil {
+		return "backoff", true
+	}
+	if q.Handler == nil {
+		return "", false
+	}
+	for _, r := range append(append([]CodeRule(nil), q.Handler.ExitCodes...), q.Handler.Statuses...) {
+		if r.Outcome.Delay > 0 {
+			return "handler", true
+		}
+	}
+	return "", false
+}

@@ -275,7 +275,7 @@ func TestAHeldCopySurvivesAGracefulStop(t *testing.T) {
 	cfg.ShutdownTimeout = 100 * time.Millisecond
 	run := b.start(cfg)
 	b.eventually("the hook to run and the original to be gone", func() bool {
-		return len(hook.seen()) == 1 && b.log.has("retry after 1h0m0s")
+		return len(hook.seen()) == 1 && b.log.has("after 1h0m0s")
 	})
 	if err := run.stop(); err != nil {
 		t.Errorf("Run() = %v", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
@@ -79,12 +78,12 @@ func (c *consumer) settle(st stages, d *delivery, o hooks.Outcome) {
 		Jitter:      rand.Float64(),
 	}
 	steps := settle.Decide(facts, o, c.q.Policy)
-	c.report(d, o, steps)
+	c.report(d, o, facts, steps)
 	c.execute(st, d, o, steps)
 }
 
 // report logs a failed attempt, once, with what becomes of the message.
-func (c *consumer) report(d *delivery, o hooks.Outcome, steps []settle.Step) {
+func (c *consumer) report(d *delivery, o hooks.Outcome, f settle.Facts, steps []settle.Step) {
 	attrs := []any{keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyOutcome, o.Verdict.String()}
 	if o.Verdict == hooks.Ack {
 		c.log.Debug("acked", attrs...)
@@ -96,33 +95,23 @@ func (c *consumer) report(d *delivery, o hooks.Outcome, steps []settle.Step) {
 	if d.Redelivered {
 		attrs = append(attrs, "redelivered", true)
 	}
-	c.log.Warn("hook failed", append(attrs, "next", next(steps))...)
+	c.log.Warn("hook failed", append(attrs, "next", next(f, steps, c.q.Policy))...)
 }
 
 // next says in a few words what the steps do to the message.
-func next(steps []settle.Step) string {
+func next(f settle.Facts, steps []settle.Step, p settle.Policy) string {
+	words := settle.Then(f, steps, p)
 	for _, s := range steps {
 		switch s := s.(type) {
 		case settle.Copy:
-			if s.Purpose == settle.ForDeadLetter {
-				return "dead letter in " + s.To.Key
-			}
 			if s.Purpose == settle.ForDelay {
-				return "retry after " + waits(s.To).String()
+				return words + ", after " + max(s.To.Expiration, s.To.XDelay).String()
 			}
-			return "retry by a copy"
 		case settle.Later:
-			return "retry after " + s.After.String()
+			return words + ", after " + s.After.String()
 		case settle.Wait:
-			return "retry after " + s.For.String()
-		case settle.Reject:
-			if s.Requeue {
-				return "requeued"
-			}
-			return "rejected"
+			return words + ", after " + s.For.String()
 		}
 	}
-	return "settled"
+	return words
 }
-
-func waits(t settle.Target) time.Duration { return max(t.Expiration, t.XDelay) }

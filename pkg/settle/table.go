@@ -80,7 +80,7 @@ func outcomeRows(answer hooks.Outcome, p Policy) []Row {
 	var rows []Row
 	for _, s := range situations(p) {
 		steps := Decide(s.facts, answer, p)
-		row := Row{nameOf(answer), s.when, s.facts, answer, steps, then(s.facts, steps, p)}
+		row := Row{nameOf(answer), s.when, s.facts, answer, steps, Then(s.facts, steps, p)}
 		if !slices.ContainsFunc(rows, row.endsLike) {
 			rows = append(rows, row)
 		}
@@ -100,15 +100,16 @@ func clampedRow(p Policy) (Row, bool) {
 	facts := Facts{Attempt: 1}
 	when := "more than " + inWords(p.Delay.Max)
 	steps := Decide(facts, answer, p)
-	return Row{"retry_after", when, facts, answer, steps, then(facts, steps, p)}, true
+	return Row{"retry_after", when, facts, answer, steps, Then(facts, steps, p)}, true
 }
 
 func (r Row) endsLike(o Row) bool {
 	return r.Then == o.Then && slices.EqualFunc(r.Steps, o.Steps, sameKind)
 }
 
-// then says what the steps lead to.
-func then(f Facts, steps []Step, p Policy) string {
+// Then says in a few words what the steps, decided from f and p, lead to; docs,
+// rsctl explain and the log use the same words.
+func Then(f Facts, steps []Step, p Policy) string {
 	for _, s := range steps {
 		switch s := s.(type) {
 		case Later:

@@ -35,8 +35,9 @@ func Problems(s *spec.Spec) spec.Problems {
 type compiler struct {
 	srv       Server
 	out       Topology
-	exchanges map[string]int // index into out, by name
-	declared  map[string]*spec.Queue
+	inFile    map[string]bool        // exchanges of the file
+	declared  map[string]*spec.Queue // queues of the file
+	exchanges map[string]int         // index into out, by name
 	queues    map[string]int
 	bindings  map[string]int
 	problems  spec.Problems
@@ -45,13 +46,14 @@ type compiler struct {
 func newCompiler(srv Server) *compiler {
 	return &compiler{
 		srv: srv, exchanges: map[string]int{}, queues: map[string]int{},
-		bindings: map[string]int{}, declared: map[string]*spec.Queue{},
+		bindings: map[string]int{}, declared: map[string]*spec.Queue{}, inFile: map[string]bool{},
 	}
 }
 
 func (c *compiler) spec(s *spec.Spec) {
 	for i := range s.Exchanges {
 		c.addExchange(fileExchange(&s.Exchanges[i]))
+		c.inFile[s.Exchanges[i].Name] = true
 	}
 	for i := range s.Queues {
 		c.declared[s.Queues[i].Name] = &s.Queues[i]

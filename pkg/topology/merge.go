@@ -33,13 +33,14 @@ func (c *compiler) addExchange(x Exchange) {
 		return
 	}
 	have := &c.out.Exchanges[i]
-	if have.External && have.Type == "" && !x.External {
+	switch {
+	case c.inFile[x.Name]:
+	case have.External && !x.External:
 		// Only referred to so far; here comes the declaration.
 		x.Origin.Queues = union(have.Origin.Queues, x.Origin.Queues)
 		*have = x
 		return
-	}
-	if have.Origin.Role != RoleExchange && !sameExchange(*have, x) {
+	case !sameExchange(*have, x):
 		c.clash("exchange", x.Name, have.Origin, x.Origin)
 	}
 	have.Origin.add(x.Origin.Queues...)

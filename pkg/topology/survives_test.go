@@ -1,0 +1,42 @@
+package topology_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/rsctl/rsctl/pkg/spec"
+	"github.com/rsctl/rsctl/pkg/topology"
+)
+
+func TestSurvives(t *testing.T) {
+	t.Parallel()
+	exponential := &spec.Backoff{Initial: time.Second, Factor: 2, Max: 10 * time.Second, Jitter: 0.5}
+	tests := []struct {
+		name  string
+		queue spec.Queue
+		want  time.Duration
+		known bool
+	}{
+		{"without a cap no outage spends a message", spec.Queue{Type: spec.Classic, Backoff: exponential}, 0, false},
+		{"plain retries wait for nothing", spec.Queue{Type: spec.Classic, MaxAttempts: 5}, 0, true},
+		{"one attempt has no delay", spec.Queue{Type: spec.Classic, MaxAttempts: 1, Backoff: exponential}, 0, true},
+		{"a delay between every two attempts, jitter not counted on", spec.Queue{Type: spec.Classic, MaxAttempts: 6, Backoff: exponential}, (1 + 2 + 4 + 8 + 10) * time.Second, true},
+		{"a quorum queue without a strategy drops the delay", spec.Queue{Type: spec.Quorum, MaxAttempts: 6, Backoff: exponential}, 0, true},
+		{"tiers wait the whole tier", spec.Queue{Type: spec.Quorum, MaxAttempts: 4, Backoff: exponential, Delay: &spec.Delay{Strategy: "dlx_ttl", Tiers: tiers}}, 15 * time.Second, true},
+		{"tiers clamp at the largest", spec.Queue{Type: spec.Quorum, MaxAttempts: 2, Backoff: &spec.Backoff{Initial: time.Hour}, Delay: &spec.Delay{Strategy: "dlx_ttl", Tiers: tiers}}, 10 * time.Minute, true},
+		{"levels round up to whole seconds", spec.Queue{Type: spec.Quorum, MaxAttempts: 3, Backoff: &spec.Backoff{Initial: 1500 * time.Millisecond}, Delay: &spec.Delay{Strategy: "levels"}}, 4 * time.Second, true},
+		{"native is the server's linear back-off", spec.Queue{Type: spec.Quorum, MaxAttempts: 5, Delay: &spec.Delay{Strategy: "native", Min: 500 * time.Millisecond, Max: 1200 * time.Millisecond}}, (500 + 1000 + 1200 + 1200) * time.Millisecond, true},
+		{"a huge cap with a constant delay", spec.Queue{Type: spec.Classic, MaxAttempts: 1_000_001, Backoff: &spec.Backoff{Initial: time.Second, Factor: 1}}, 1_000_000 * time.Second, true},
+		{"the sum ends at the largest duration", spec.Queue{Type: spec.Classic, MaxAttempts: math.MaxInt32, Backoff: &spec.Backoff{Initial: time.Second, Factor: 2}}, math.MaxInt64, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.queue.Name = "orders"
+			if got, known := topology.Survives(&tt.queue); got != tt.want || known != tt.known {
+				t.Errorf("Survives() = %v, %t; want %v, %t", got, known, tt.want, tt.known)
+			}
+		})
+	}
+}

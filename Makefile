@@ -1,0 +1,83 @@
+# Everything here works with Go, make and git; what needs a RabbitMQ starts a
+# private one (see e2e/rabbit) or uses the one that RSCTL_AMQP_URL names.
+
+.DEFAULT_GOAL := help
+GO ?= go
+# The RabbitMQ of "make test": installed, 3.10, 4.0 or 4.3.
+SERIES ?= installed
+# The ones of "make test-matrix".
+MATRIX ?= 3.10 4.0 4.3
+# Time per fuzz target.
+FUZZTIME ?= 30s
+# Version of staticcheck; empty leaves it out, for work without a network.
+STATICCHECK ?= v0.8.2
+
+# The race detector needs a C compiler on most systems.
+RACE := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
+BROKER_PACKAGES := ./pkg/topology/broker/... ./pkg/runtime/... ./cmd/... ./e2e/...
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: go ## Build bin/rsctl
+	@$(GO) build -o bin/rsctl ./cmd/rsctl
+
+.PHONY: demo
+demo: withbroker ## See orders flow through a private RabbitMQ, start to end
+	@bin/withbroker -series $(SERIES) -- $(GO) run ./e2e/demo
+
+.PHONY: test
+test: withbroker race-note ## All tests, on a private RabbitMQ; SERIES=4.3 picks another
+	@bin/withbroker -series $(SERIES) -- $(GO) test $(RACE) -shuffle=on ./...
+
+.PHONY: test-unit
+test-unit: go race-note ## The tests that need no broker
+	@$(GO) test $(RACE) -shuffle=on $$($(GO) list ./... | grep -v -x -F "$$($(GO) list $(BROKER_PACKAGES))")
+
+.PHONY: test-matrix
+test-matrix: withbroker ## The tests that use a broker, on RabbitMQ 3.10, 4.0 and 4.3
+	@test -z "$$RSCTL_AMQP_URL" || { echo "test-matrix starts its own brokers: unset RSCTL_AMQP_URL" >&2; exit 2; }
+	@set -e; for series in $(MATRIX); do \
+		echo "RabbitMQ $$series"; \
+		bin/withbroker -series $$series -- $(GO) test -count=1 -shuffle=on $(BROKER_PACKAGES); \
+	done
+
+.PHONY: lint
+lint: go ## gofmt, go vet, staticcheck, go mod tidy
+	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l) && test -z "$$files" || { echo "not gofmt-ed (run gofmt -w on them): $$files" >&2; exit 1; }
+	@$(GO) vet ./...
+	@test -z "$(STATICCHECK)" || $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./... || \
+		{ echo "staticcheck failed; without a network run: make lint STATICCHECK=" >&2; exit 1; }
+	@$(GO) mod tidy -diff
+
+.PHONY: bench
+bench: withbroker ## Throughput as ratios against bare loops on the same broker
+	@bin/withbroker -series $(SERIES) -- $(GO) run ./e2e/bench
+
+.PHONY: fuzz
+fuzz: go ## Run every fuzz target for FUZZTIME (30s)
+	@set -e; grep -rl --include='*_test.go' '^func Fuzz' . | while read -r file; do \
+		for name in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' "$$file"); do \
+			$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$file")"; \
+		done; \
+	done
+
+.PHONY: clean
+clean: ## Remove what the targets built
+	@rm -rf bin
+
+# The rest is used by the targets above.
+
+.PHONY: go
+go:
+	@command -v $(GO) >/dev/null || { echo "Go is missing: install it from https://go.dev/dl/ (go.mod names the version)" >&2; exit 2; }
+
+.PHONY: withbroker
+withbroker: go
+	@$(GO) build -o bin/withbroker ./e2e/withbroker
+
+.PHONY: race-note
+race-note:
+	@test -n "$(RACE)" || echo "no C compiler: testing without the race detector" >&2

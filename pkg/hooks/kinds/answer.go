@@ -3,7 +3,6 @@ package kinds
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -39,35 +38,21 @@ func parseAnswer(line string) (hooks.Outcome, error) {
 }
 
 // parseDelay reads a duration as a spec writes it: "500ms", "30s", "1h30m",
-// "7d". A negative one is allowed; it is a plain retry.
+// "7d". Unlike in a spec it may be negative, which is a plain retry.
 func parseDelay(s string) (time.Duration, error) {
 	if s == "" {
 		return 0, errors.New("retry_after needs a delay, such as retry_after 30s")
 	}
-	if _, err := strconv.ParseFloat(s, 64); err == nil {
-		return 0, fmt.Errorf("delay %q has no unit, write %ss", printable(s, 64), s)
+	digits, negative := strings.CutPrefix(s, "-")
+	d, err := spec.ParseDuration(digits)
+	if err != nil {
+		return 0, fmt.Errorf("delay %q is not a duration such as 30s: %w", printable(s, 64), err)
 	}
-	var days time.Duration
-	rest := s
-	if head, tail, ok := strings.Cut(s, "d"); ok {
-		n, err := strconv.ParseInt(head, 10, 32)
-		if err != nil || n > maxDays || n < -maxDays {
-			return 0, fmt.Errorf("delay %q is not a duration such as 30s, 1h30m or 7d", printable(s, 64))
-		}
-		days, rest = time.Duration(n)*24*time.Hour, tail
+	if negative {
+		return -d, nil
 	}
-	if rest == "" {
-		return days, nil
-	}
-	d, err := time.ParseDuration(rest)
-	if err != nil || d > maxDays*24*time.Hour {
-		return 0, fmt.Errorf("delay %q is not a duration such as 30s, 1h30m or 7d", printable(s, 64))
-	}
-	return days + d, nil
+	return d, nil
 }
-
-// maxDays (about 100 years) keeps sums of durations from overflowing.
-const maxDays = 36500
 
 // byRule returns the outcome that a spec's rules give to code, and whether one
 // does. The first matching rule decides.

@@ -53,7 +53,7 @@ func TestExecOutcome(t *testing.T) {
 		{"two answers are none", "echo ack >&4; echo retry >&4",
 			hooks.Outcome{Reason: "malformed answer on descriptor 4: more than one line"}},
 		{"a delay without a unit is no answer", "echo retry_after 30 >&4",
-			hooks.Outcome{Reason: `malformed answer on descriptor 4: delay "30" has no unit, write 30s`}},
+			hooks.Outcome{Reason: `malformed answer on descriptor 4: delay "30" is not a duration such as 30s: missing unit`}},
 		{"an endless answer does not block the process", "head -c 300000 /dev/zero >&4; exit 0",
 			hooks.Outcome{Reason: "malformed answer on descriptor 4: longer than 4096 bytes"}},
 	} {

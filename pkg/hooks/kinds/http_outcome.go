@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -77,8 +78,8 @@ func parseRetryAfter(header http.Header) time.Duration {
 	text := strings.TrimSpace(header.Get("Retry-After"))
 	if digits(text) {
 		seconds, err := strconv.ParseInt(text, 10, 64)
-		if err != nil || seconds > int64(maxDays*24*time.Hour/time.Second) {
-			return maxDays * 24 * time.Hour
+		if err != nil || seconds > int64(math.MaxInt64/time.Second) {
+			return math.MaxInt64
 		}
 		return time.Duration(seconds) * time.Second
 	}

@@ -171,7 +171,7 @@ func TestHTTPOverrides(t *testing.T) {
 		{"RSCTL-Outcome comes before success", "200 OK", "rsctl-outcome: drop\r\n", hooks.Outcome{Verdict: hooks.Drop, Reason: "HTTP 200 OK"}},
 		{"RSCTL-Outcome can ack a failure", "500 E", "RSCTL-Outcome: ack\r\n", hooks.Outcome{Verdict: hooks.Ack}},
 		{"a malformed RSCTL-Outcome is a failure", "200 OK", "RSCTL-Outcome: retry_after 30\r\n",
-			hooks.Outcome{Reason: `malformed RSCTL-Outcome: delay "30" has no unit, write 30s`}},
+			hooks.Outcome{Reason: `malformed RSCTL-Outcome: delay "30" is not a duration such as 30s: missing unit`}},
 		{"two of them are a failure", "200 OK", "RSCTL-Outcome: ack\r\nRSCTL-Outcome: ack\r\n",
 			hooks.Outcome{Reason: "malformed RSCTL-Outcome: sent more than once"}},
 	} {

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 )
@@ -103,22 +102,5 @@ func TestExecMetadata(t *testing.T) {
 	want := map[string]any{"sent": 1.7e12, "large": m.Headers["large"]}
 	if got.Queue != "orders" || got.Timestamp != m.Timestamp || !reflect.DeepEqual(got.Headers, want) {
 		t.Errorf("descriptor 3 held queue %q, timestamp %d and other headers", got.Queue, got.Timestamp)
-	}
-}
-
-func TestParseAnswerDelays(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]time.Duration{
-		"500ms": 500 * time.Millisecond, "1h30m": 90 * time.Minute, "7d": 168 * time.Hour, "1d12h": 36 * time.Hour,
-		"0s": 0, "-5s": -5 * time.Second, "36500d": 36500 * 24 * time.Hour,
-	} {
-		if got, err := parseDelay(text); err != nil || got != want {
-			t.Errorf("parseDelay(%q) = %v, %v, want %v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "30", "1.5", "soon", "5 s", "d", "1.5d", "99999999999d", "9999999h", "99999999999h", "1d1d", "NaN"} {
-		if got, err := parseDelay(text); err == nil {
-			t.Errorf("parseDelay(%q) = %v, want an error", text, got)
-		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rsctl/rsctl/pkg/spec"
 )
 
 // maxReason bounds a reason: x-rsctl-error on a dead-letter copy holds 1 KiB.
@@ -90,19 +92,7 @@ func stopReason(ctx context.Context, timeout time.Duration) string {
 	if timeout <= 0 {
 		return "timed out"
 	}
-	return "timed out after " + shortDuration(timeout)
-}
-
-// shortDuration is d as a spec would write it: "30s", "1h30m", not "1h30m0s".
-func shortDuration(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	return "timed out after " + spec.FormatDuration(timeout)
 }
 
 // joinReason appends detail to what, within the bound of a reason.

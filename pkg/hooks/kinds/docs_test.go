@@ -1,0 +1,101 @@
+package kinds
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/spec"
+)
+
+const page = "../../../docs/hooks.md"
+
+// snippets returns the fenced blocks of one language.
+func snippets(t *testing.T, language string) []string {
+	t.Helper()
+	var out []string
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(readFile(t, page), -1) {
+		out = append(out, m[1])
+	}
+	if len(out) == 0 {
+		t.Fatalf("%s has no %s snippet", page, language)
+	}
+	return out
+}
+
+func TestDocsSpecs(t *testing.T) {
+	t.Parallel()
+	seen := map[spec.HandlerKind]bool{}
+	for _, text := range snippets(t, "yaml") {
+		s, problems := spec.Parse([]byte(text), spec.Options{File: "hooks.md", Dir: t.TempDir()})
+		if problems.HasErrors() {
+			t.Errorf("%s\n%s", text, problems)
+			continue
+		}
+		seen[s.Queues[0].Handler.Kind] = true
+	}
+	for kind := range registry {
+		if !seen[kind] {
+			t.Errorf("no snippet shows an %s handler", kind)
+		}
+	}
+}
+
+func TestDocsMetadata(t *testing.T) {
+	t.Parallel()
+	var shown, real map[string]any
+	if err := json.Unmarshal([]byte(snippets(t, "json")[0]), &shown); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(appendMetadata(nil, &hooks.Message{}), &real); err != nil {
+		t.Fatal(err)
+	}
+	for field := range real {
+		if _, ok := shown[field]; !ok {
+			t.Errorf("the page does not show %s", field)
+		}
+	}
+	if len(shown) != len(real) {
+		t.Errorf("the page shows %d fields, there are %d", len(shown), len(real))
+	}
+}
+
+// The page names every variable and every header, and the limits are the
+// code's.
+func TestDocsNames(t *testing.T) {
+	t.Parallel()
+	text := readFile(t, page)
+	want := append([]string{defaultPath, headerPrefix, omittedSuffix, drainFor.String(), idleFor.String()[:1] + " s"}, fixedNames...)
+	m := hooks.Message{
+		MessageID: "1", CorrelationID: "1", ContentType: "1", ContentEncoding: "1", Type: "1", AppID: "1", ReplyTo: "1",
+		Timestamp: 1, Priority: 1,
+	}
+	e := newHook(t, httpHandler("http://localhost/"), Options{}).(*endpoint)
+	for name := range e.headers(&m) {
+		if strings.HasPrefix(name, "RSCTL-") {
+			want = append(want, name)
+		}
+	}
+	for what, bytes := range map[string]int{
+		"A value over %s is left out":          maxEnvValue,
+		"all headers together over %s.":        maxEnvHeaders,
+		"A value over %s as sent":              maxHTTPValue,
+		"of the message together over %s;":     maxHTTPHeaders,
+		"A line is logged up to %s":            maxLine,
+		"a stream up to %s":                    maxStream,
+		"More than one line, more than %s":     maxAnswer,
+		"Reasons are cut at %s":                maxReason,
+		"At most %s of a response's body":      maxBody,
+		"body and %s of its headers are read;": maxResponseHeaders,
+	} {
+		want = append(want, fmt.Sprintf(what, fmt.Sprint(bytes>>10, " KiB")))
+	}
+	for _, w := range want {
+		if !strings.Contains(strings.ReplaceAll(text, "200 ms", "200ms"), w) {
+			t.Errorf("the page does not say %q", w)
+		}
+	}
+}

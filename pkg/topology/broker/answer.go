@@ -101,7 +101,7 @@ func impliedPermission(f Finding, kind, name string) string {
 	switch {
 	case f.Kind == kindBinding && kind == kindExchange && strings.HasPrefix(f.Name, name+" -> "):
 		return "read"
-	case f.Kind == kindBinding, f.Name != name:
+	case f.Kind == kindBinding, f.Kind == kindPermission, f.Name != name:
 		return "write"
 	}
 	return "configure"

@@ -194,14 +194,13 @@ func (a *attempt) checkDefaultExchange(ctx context.Context, queues []string) err
 		return ch.Confirm(false) // any answer comes after that to the publication
 	})
 	f := Finding{Kind: kindPermission, Name: "amq.default", State: OK, Origin: topology.Origin{Queues: queues}}
-	purpose := "the copies of " + quoteAll(queues)
 	switch answer := answerOf(err); {
 	case err == nil:
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case answer != nil:
-		f = refuse(f, answer, purpose)
-		f.Detail = strings.TrimSuffix(f.Detail, ", for "+purpose) + ", for " + purpose
+		f = refuse(f, answer, "")
+		f.Detail += ", for the copies of " + quoteAll(queues)
 	default:
 		f.State, f.Detail = NotVerified, fmt.Sprintf("publishing is not answered (an alarm blocks it?): %v", err)
 	}

@@ -18,7 +18,7 @@ type difference struct{ key, have, want string }
 
 func (d difference) String() string {
 	if d.key == keyType || d.key == keyExchangeType {
-		return fmt.Sprintf("is %s, want %s", d.have, d.want)
+		return fmt.Sprintf("is %s, want %s", strings.Trim(d.have, `"`), strings.Trim(d.want, `"`))
 	}
 	return fmt.Sprintf("%s: have %s, want %s", d.key, d.have, d.want)
 }
@@ -164,26 +164,25 @@ func parseInequivalent(answer *amqp.Error, want form) (inequivalence, bool) {
 	}
 	d := inequivalence{difference: difference{key: m[1]}}
 	d.current, d.kind = currentValue(m[3])
-	d.want = want.show(d.key)
-	d.have = d.current
-	if d.kind == "longstr" && d.key != keyType {
-		d.have = strconv.Quote(d.current)
-	}
-	switch {
-	case d.key == keyType && d.kind == "none":
-		d.have = "classic" // declared without a type, on 3.x
-	case d.kind == "":
-		if _, text := want.arguments[d.key].(string); text && d.key != keyType {
-			d.have = strconv.Quote(d.current)
-		}
-	}
-	if d.key == keyType {
-		d.want = fmt.Sprint(want.arguments[keyType])
-	}
-	if d.have == d.want {
+	d.have, d.want = d.shown(want), want.show(d.key)
+	if d.have == d.want && d.key != exchangePoison {
 		d.have += " of another type"
 	}
 	return d, true
+}
+
+// shown renders the server's value as form.show renders ours.
+func (d inequivalence) shown(want form) string {
+	_, text := want.arguments[d.key].(string)
+	switch {
+	case d.key == keyType && d.kind == "none":
+		return strconv.Quote("classic") // declared without a type, on 3.x
+	case d.kind == "none":
+		return d.current
+	case d.key == exchangePoison, d.kind == "longstr", d.kind == "" && text:
+		return strconv.Quote(d.current)
+	}
+	return d.current
 }
 
 func currentValue(text string) (value, kind string) {

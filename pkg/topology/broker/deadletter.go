@@ -29,7 +29,7 @@ func (a *attempt) lookDeadLetter(ctx context.Context, q topology.Queue) (Finding
 func typeOf(ds []difference, want string) string {
 	for _, d := range ds {
 		if d.key == keyType {
-			return d.have
+			return strings.Trim(d.have, `"`)
 		}
 	}
 	return want

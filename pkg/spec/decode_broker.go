@@ -71,6 +71,9 @@ func (d *decoder) exchange(n *node) Exchange {
 			reserved = allowReserved
 		}
 		x.Name = d.name(v, reserved)
+		if v.inserted {
+			x.written = maskURL(v.text)
+		}
 	}
 	if n.kind == mapping && x.Type == "" && !x.External && n.get("type") == nil && !n.broken {
 		d.refuse(n, "exchange-type", "an exchange needs a type, unless it is external", "type: direct, topic, fanout or headers")

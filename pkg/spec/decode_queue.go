@@ -31,6 +31,7 @@ func (d *decoder) queue(own, defaults *node) Queue {
 		q.Pos, q.Name = v.pos, d.name(v, reserve)
 	}
 	positions(q.Keys, "", own)
+	q.written = interpolatedNames(f.n)
 	d.declaration(&q, f)
 	d.retries(&q, f)
 	d.consuming(&q, f)
@@ -48,6 +49,23 @@ func positions(into map[string]Pos, prefix string, n *node) {
 			positions(into, prefix+e.key+".", e.value)
 		}
 	}
+}
+
+// interpolatedNames returns the text of the keys that hold names and were
+// interpolated.
+func interpolatedNames(n *node) map[string]string {
+	var out map[string]string
+	for _, key := range []string{"name", "dead_letter", "dead_letter_exchange", "delay.waiting_queue", "delay.exchange"} {
+		v := n.at(strings.Split(key, "."))
+		if v.kind != scalar || !v.inserted {
+			continue
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[key] = maskURL(v.text)
+	}
+	return out
 }
 
 func badKeys(own, defaults, all *node) map[string]bool {

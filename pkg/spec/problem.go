@@ -74,7 +74,7 @@ func (ps Problems) String() string {
 // sort orders by position; problems at one place keep the order they were
 // found in.
 func (ps Problems) sort() {
-	slices.SortStableFunc(ps, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Col, b.Pos.Col))
-	})
+	slices.SortStableFunc(ps, func(a, b Problem) int { return comparePos(a.Pos, b.Pos) })
 }
+
+func comparePos(a, b Pos) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col)) }

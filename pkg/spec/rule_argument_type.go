@@ -26,7 +26,7 @@ var wholeNumbers = map[string]int64{
 
 func argumentFault(q *Queue, name string) string {
 	if q.Type == Classic && (name == "x-delivery-limit" || name == "x-dead-letter-strategy") {
-		return fmt.Sprintf("argument %s works on quorum queues only, and queue %q is classic", name, q.Name)
+		return fmt.Sprintf("argument %s works on quorum queues only, and queue %q is classic", name, q.shown())
 	}
 	least, known := wholeNumbers[name]
 	if !known {

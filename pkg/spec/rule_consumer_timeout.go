@@ -22,7 +22,7 @@ func checkConsumerTimeout(s *Spec, report report) {
 			continue
 		}
 		report(q.At("handler.timeout"), fmt.Sprintf("a delivery of queue %q may stay unacknowledged longer than the server's consumer timeout of %s",
-			q.Name, FormatDuration(limit)), "shorten the handler's timeout and the delay that hold waits, or set x-consumer-timeout (milliseconds) in arguments")
+			q.shown(), FormatDuration(limit)), "shorten the handler's timeout and the delay that hold waits, or set x-consumer-timeout (milliseconds) in arguments")
 	}
 }
 

@@ -2,44 +2,52 @@ package spec
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
 // A spent message that comes back to a queue it was spent in would be tried for
 // ever, or dropped by the server as a dead-letter cycle.
 func checkDeadLetterCycle(s *Spec, report report) {
-	reported := map[string]bool{}
+	next := map[string]*Queue{}
 	for i := range s.Queues {
-		q := &s.Queues[i]
-		trail := s.deadLetters(q)
-		if len(trail) == 0 || reported[q.Name] {
-			continue
+		next[s.Queues[i].Name] = &s.Queues[i]
+	}
+	seen := map[*Queue]bool{}
+	for i := range s.Queues {
+		if cycle := cycleFrom(&s.Queues[i], next, seen); cycle != nil {
+			reportCycle(cycle, report)
 		}
-		for _, name := range trail {
-			reported[name] = true
-		}
-		if len(trail) == 1 {
-			report(q.At("dead_letter"), fmt.Sprintf("dead_letter of queue %q is the queue itself", q.Name), "name another queue, for example "+q.Name+".dead")
-			continue
-		}
-		path := strings.Join(append(trail, q.Name), " -> ")
-		report(q.At("dead_letter"), "dead letters go round in a circle: "+path, "let the last of them end in a queue without dead_letter")
 	}
 }
 
-// deadLetters follows dead_letter from q and returns the names up to q again;
-// nil when the way ends elsewhere.
-func (s *Spec) deadLetters(q *Queue) []string {
-	var trail []string
-	for at := q; at != nil && at.Name != "" && at.DeadLetter != ""; at = s.Queue(at.DeadLetter) {
-		if slices.Contains(trail, at.Name) {
-			return nil
-		}
-		trail = append(trail, at.Name)
-		if at.DeadLetter == q.Name {
-			return trail
-		}
+// cycleFrom follows dead_letter from q through queues that no earlier call has
+// seen, and returns the cycle it ends in, if any.
+func cycleFrom(q *Queue, next map[string]*Queue, seen map[*Queue]bool) []*Queue {
+	var trail []*Queue
+	place := map[*Queue]int{}
+	for q != nil && q.DeadLetter != "" && !seen[q] {
+		seen[q] = true
+		place[q] = len(trail)
+		trail = append(trail, q)
+		q = next[q.DeadLetter]
+	}
+	if start, ok := place[q]; ok {
+		return trail[start:]
 	}
 	return nil
+}
+
+func reportCycle(cycle []*Queue, report report) {
+	first := cycle[0]
+	if len(cycle) == 1 {
+		report(first.At("dead_letter"), fmt.Sprintf("dead_letter of queue %q is the queue itself", first.shown()),
+			"name another queue, for example "+first.shown()+".dead")
+		return
+	}
+	var path []string
+	for _, q := range append(cycle, first) {
+		path = append(path, q.shown())
+	}
+	report(first.At("dead_letter"), "dead letters go round in a circle: "+strings.Join(path, " -> "),
+		"let the last of them end in a queue without dead_letter")
 }

@@ -10,7 +10,7 @@ func checkDelayDropped(s *Spec, report report) {
 			continue
 		}
 		if key, ok := q.delaysBy(); ok {
-			report(q.At(key), fmt.Sprintf("queue %q is a quorum queue without delay: its retries are requeued at once", q.Name),
+			report(q.At(key), fmt.Sprintf("queue %q is a quorum queue without delay: its retries are requeued at once", q.shown()),
 				"add delay: hold, levels, or dlx_ttl with tiers")
 		}
 	}

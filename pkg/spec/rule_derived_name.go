@@ -11,6 +11,7 @@ const ladderPrefix = "rsctl.v1."
 // derived is a name that a delay strategy makes for a queue.
 type derived struct {
 	name, kind string // kind: waiting queue, delayed exchange
+	shown      string // the name for messages
 	key        string // the key it comes from
 	explicit   bool   // written in the spec
 }
@@ -26,24 +27,25 @@ func (q *Queue) derivedNames() []derived {
 		return q.waitingQueues()
 	case "plugin_dme":
 		if d.Exchange != "" {
-			return []derived{{d.Exchange, "delayed exchange", "delay.exchange", true}}
+			return []derived{{d.Exchange, "delayed exchange", q.as("delay.exchange", d.Exchange), "delay.exchange", true}}
 		}
-		return []derived{{q.Name + ".delay", "delayed exchange", "delay", false}}
+		return []derived{{q.Name + ".delay", "delayed exchange", q.shown() + ".delay", "delay", false}}
 	}
 	return nil
 }
 
 func (q *Queue) waitingQueues() []derived {
 	if q.Delay.WaitingQueue != "" {
-		return []derived{{q.Delay.WaitingQueue, "waiting queue", "delay.waiting_queue", true}}
+		return []derived{{q.Delay.WaitingQueue, "waiting queue", q.as("delay.waiting_queue", q.Delay.WaitingQueue), "delay.waiting_queue", true}}
 	}
-	base := q.Name + ".retry"
+	const suffix = ".retry"
 	if len(q.Delay.Tiers) == 0 {
-		return []derived{{base, "waiting queue", "delay", false}}
+		return []derived{{q.Name + suffix, "waiting queue", q.shown() + suffix, "delay", false}}
 	}
 	var out []derived
 	for _, t := range q.Delay.Tiers {
-		out = append(out, derived{base + "." + FormatDuration(t), "waiting queue", "delay.tiers", false})
+		tier := suffix + "." + FormatDuration(t)
+		out = append(out, derived{q.Name + tier, "waiting queue", q.shown() + tier, "delay.tiers", false})
 	}
 	return out
 }
@@ -56,7 +58,7 @@ func checkDerivedName(s *Spec, report report) {
 		q := &s.Queues[i]
 		for _, d := range q.derivedNames() {
 			if len(d.name) > maxName {
-				report(q.Pos, fmt.Sprintf("the %s of queue %q would be called %q, which has %d bytes of at most %d", d.kind, short(q.Name), ends(d.name), len(d.name), maxName),
+				report(q.Pos, fmt.Sprintf("the %s of queue %q would be called %q, which has %d bytes of at most %d", d.kind, short(q.shown()), ends(d.shown), len(d.name), maxName),
 					"shorten the queue's name, or name the place yourself under delay")
 				continue
 			}
@@ -71,6 +73,9 @@ func checkDerivedName(s *Spec, report report) {
 // ends shortens a derived name and keeps its suffix, which the user did not write.
 func ends(s string) string {
 	const tail = 16
+	if len(s) <= shownMax {
+		return s
+	}
 	return short(s[:len(s)-tail]) + s[len(s)-tail:]
 }
 
@@ -79,7 +84,7 @@ func checkLadderName(q *Queue, report report) {
 		return
 	}
 	if strings.HasPrefix(q.Name, ladderPrefix) {
-		report(q.Pos, fmt.Sprintf("queue %q uses the prefix %s of the delay ladder", short(q.Name), ladderPrefix), "rename it")
+		report(q.Pos, fmt.Sprintf("queue %q uses the prefix %s of the delay ladder", short(q.shown()), ladderPrefix), "rename it")
 	}
 }
 
@@ -91,7 +96,7 @@ func (s *Spec) takenNames() names {
 	for i := range s.Queues {
 		q := &s.Queues[i]
 		if q.DeadLetter != "" {
-			n.queues[q.DeadLetter] = fmt.Sprintf("the dead-letter queue of %q", q.Name)
+			n.queues[q.DeadLetter] = fmt.Sprintf("the dead-letter queue of %q", q.shown())
 		}
 	}
 	for i := range s.Queues {
@@ -123,7 +128,7 @@ func (n names) clash(d derived, q *Queue) string {
 		in, shared = n.exchanges, d.explicit
 	}
 	owner, found := in[d.name]
-	mine := fmt.Sprintf("the %s of %q", d.kind, q.Name)
+	mine := fmt.Sprintf("the %s of %q", d.kind, q.shown())
 	switch {
 	case !found:
 		in[d.name] = mine
@@ -139,5 +144,5 @@ func (n names) clash(d derived, q *Queue) string {
 	case owner == external:
 		owner = "declared in this spec"
 	}
-	return fmt.Sprintf("%s would be called %q, and so is %s", mine, d.name, owner)
+	return fmt.Sprintf("%s would be called %q, and so is %s", mine, d.shown, owner)
 }

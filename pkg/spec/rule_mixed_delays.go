@@ -9,7 +9,7 @@ func checkMixedDelays(s *Spec, report report) {
 		if q.Delay == nil || q.Delay.Strategy != "dlx_ttl" || len(q.Delay.Tiers) > 0 || q.Handler == nil || !q.sound("delay") {
 			continue
 		}
-		report(q.At("delay"), fmt.Sprintf("all delayed retries of queue %q share one waiting queue, where a short delay waits behind a long one", q.Name),
+		report(q.At("delay"), fmt.Sprintf("all delayed retries of queue %q share one waiting queue, where a short delay waits behind a long one", q.shown()),
 			"keep delays apart with tiers: [5s, 1m, 10m], or use delay: levels")
 	}
 }

@@ -7,7 +7,7 @@ import "fmt"
 func checkQueueType(s *Spec, report report) {
 	for i := range s.Queues {
 		if q := &s.Queues[i]; q.Type == "" && q.sound("type") {
-			report(q.Pos, fmt.Sprintf("queue %q has no type", q.Name), "write type: quorum or type: classic, here or in defaults")
+			report(q.Pos, fmt.Sprintf("queue %q has no type", q.shown()), "write type: quorum or type: classic, here or in defaults")
 		}
 	}
 }

@@ -11,10 +11,10 @@ func checkQuorumDeclare(s *Spec, report report) {
 		}
 		switch {
 		case q.External:
-			report(q.At("external"), fmt.Sprintf("queue %q is external, so that max_attempts and dead_letter never reach it", q.Name),
+			report(q.At("external"), fmt.Sprintf("queue %q is external, so that max_attempts and dead_letter never reach it", q.shown()),
 				"let its owner set the delivery limit and the dead-letter route, and remove the pair here")
 		case !s.DeclareTopology && !s.badDeclare:
-			report(q.At("max_attempts"), fmt.Sprintf("max_attempts and dead_letter of quorum queue %q need declare_topology: true", q.Name),
+			report(q.At("max_attempts"), fmt.Sprintf("max_attempts and dead_letter of quorum queue %q need declare_topology: true", q.shown()),
 				"they become arguments of the queue, which are set when it is declared; add declare_topology: true at the top")
 		}
 	}

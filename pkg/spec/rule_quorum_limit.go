@@ -10,7 +10,7 @@ func checkQuorumLimit(s *Spec, report report) {
 		if limited || q.External || q.MaxAttempts > 0 || q.DeadLetter != "" || !q.sound("max_attempts", "dead_letter", "arguments", "external") {
 			continue
 		}
-		report(q.Pos, fmt.Sprintf("quorum queue %q has no max_attempts: RabbitMQ 4 drops a message after 20 returns", q.Name),
+		report(q.Pos, fmt.Sprintf("quorum queue %q has no max_attempts: RabbitMQ 4 drops a message after 20 returns", q.shown()),
 			"add max_attempts and dead_letter, or arguments: {x-delivery-limit: -1} on RabbitMQ 4 (on 3.x -1 means drop at once)")
 	}
 }

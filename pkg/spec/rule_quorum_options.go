@@ -8,7 +8,7 @@ func checkQuorumOptions(s *Spec, report report) {
 	for q := range s.ofType(Quorum) {
 		refuse := func(key, why string) {
 			if q.sound(key) {
-				report(q.At(key), fmt.Sprintf("queue %q is a quorum queue, which %s", q.Name, why), "remove the key, or use type: classic")
+				report(q.At(key), fmt.Sprintf("queue %q is a quorum queue, which %s", q.shown(), why), "remove the key, or use type: classic")
 			}
 		}
 		if !q.Durable {

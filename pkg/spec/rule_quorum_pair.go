@@ -11,10 +11,10 @@ func checkQuorumPair(s *Spec, report report) {
 		}
 		switch {
 		case q.MaxAttempts > 0 && q.DeadLetter == "":
-			report(q.At("max_attempts"), fmt.Sprintf("queue %q has max_attempts but no dead_letter: the server would drop a spent message", q.Name),
-				"name a queue for spent messages: dead_letter: "+q.Name+".dead")
+			report(q.At("max_attempts"), fmt.Sprintf("queue %q has max_attempts but no dead_letter: the server would drop a spent message", q.shown()),
+				"name a queue for spent messages: dead_letter: "+q.shown()+".dead")
 		case q.MaxAttempts == 0 && q.DeadLetter != "":
-			report(q.At("dead_letter"), fmt.Sprintf("queue %q has dead_letter but no max_attempts: on a quorum queue the two belong together", q.Name),
+			report(q.At("dead_letter"), fmt.Sprintf("queue %q has dead_letter but no max_attempts: on a quorum queue the two belong together", q.shown()),
 				"add max_attempts, for example max_attempts: 5")
 		}
 	}

@@ -12,7 +12,7 @@ func checkTimerLoses(s *Spec, report report) {
 			key, ok = "delay", q.Delay.Strategy == "timer"
 		}
 		if ok {
-			report(q.At(key), fmt.Sprintf("delayed retries of queue %q wait in the process, and a crash loses them", q.Name),
+			report(q.At(key), fmt.Sprintf("delayed retries of queue %q wait in the process, and a crash loses them", q.shown()),
 				"to keep them on the broker use delay: levels, or dlx_ttl with tiers")
 		}
 	}

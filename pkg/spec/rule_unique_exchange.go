@@ -9,7 +9,7 @@ func checkUniqueExchange(s *Spec, report report) {
 			continue
 		}
 		if at, dup := first[x.Name]; dup {
-			report(x.Pos, fmt.Sprintf("exchange %q is already defined at line %d", x.Name, at.Line), "rename one of them, or remove one")
+			report(x.Pos, fmt.Sprintf("exchange %q is already defined at line %d", x.shown(), at.Line), "rename one of them, or remove one")
 			continue
 		}
 		first[x.Name] = x.Pos

@@ -10,7 +10,7 @@ func checkUniqueQueue(s *Spec, report report) {
 			continue
 		}
 		if at, dup := first[q.Name]; dup {
-			report(q.Pos, fmt.Sprintf("queue %q is already defined at line %d", q.Name, at.Line), "rename one of them, or merge the two")
+			report(q.Pos, fmt.Sprintf("queue %q is already defined at line %d", q.shown(), at.Line), "rename one of them, or merge the two")
 			continue
 		}
 		first[q.Name] = q.Pos

@@ -77,3 +77,23 @@ func (s *Spec) ofType(t QueueType) iter.Seq[*Queue] {
 
 // paired reports whether q has a cap and a queue for spent messages.
 func (q *Queue) paired() bool { return q.MaxAttempts > 0 && q.DeadLetter != "" }
+
+// as returns the text of a key for messages: the name that is used, or ${…} as
+// written when it was interpolated.
+func (q *Queue) as(key, value string) string {
+	if source, ok := q.written[key]; ok {
+		return source
+	}
+	return value
+}
+
+// shown is the queue's name for messages.
+func (q *Queue) shown() string { return q.as("name", q.Name) }
+
+// shown is the exchange's name for messages.
+func (x *Exchange) shown() string {
+	if x.written != "" {
+		return x.written
+	}
+	return x.Name
+}

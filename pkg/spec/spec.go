@@ -67,6 +67,8 @@ type Exchange struct {
 	External   bool // must exist; never declared
 	Arguments  map[string]any
 	Pos        Pos
+
+	written string // the name as the file has it, when it was interpolated
 }
 
 // Queue is one entry of queues, with defaults applied.
@@ -107,6 +109,9 @@ type Queue struct {
 	// bad holds the keys whose value has been refused, so that no rule reports
 	// what follows from that. Empty on a Spec that Parse returns.
 	bad map[string]bool
+	// written holds names that were interpolated, as the file has them, because
+	// problems never show what a variable stands for.
+	written map[string]string
 }
 
 // At returns where the value of key stands, or the queue's own position when

@@ -22,10 +22,16 @@ type gate struct {
 	mu      sync.Mutex
 	closed  bool
 	since   time.Time
-	probing bool
+	probing pass // 0: nobody
+	last    pass // the highest number given out
 	wait    *backoff
 	changed chan struct{} // closed and replaced at each change
 }
+
+// pass lets a delivery try the hook. A probe has a number of its own, so that a
+// hook that was running before the gate closed cannot end somebody's probe; 0 is
+// the pass of an open gate.
+type pass int
 
 func newGate(log *slog.Logger) *gate {
 	return &gate{log: log, wait: newBackoff(probeMin, probeMax), changed: make(chan struct{})}
@@ -34,57 +40,66 @@ func newGate(log *slog.Logger) *gate {
 var errStopped = errors.New("stopped while waiting")
 
 // enter returns when the caller may try the hook. It gives up when stop or lost
-// is done.
-func (g *gate) enter(stop, lost context.Context) error {
+// is done. A pass is ended by available, unavailable or leave.
+func (g *gate) enter(stop, lost context.Context) (pass, error) {
 	for {
 		g.mu.Lock()
 		if !g.closed {
 			g.mu.Unlock()
-			return nil
+			return 0, nil
 		}
-		if !g.probing {
-			g.probing = true
-			d := g.wait.next()
+		if g.probing == 0 {
+			g.last++
+			p, d := g.last, g.wait.next()
+			g.probing = p
 			g.mu.Unlock()
 			if !sleep(d, stop.Done(), lost.Done()) {
-				g.leave()
-				return errStopped
+				g.leave(p)
+				return 0, errStopped
 			}
-			return nil
+			return p, nil
 		}
 		changed := g.changed
 		g.mu.Unlock()
 		select {
 		case <-changed:
 		case <-stop.Done():
-			return errStopped
+			return 0, errStopped
 		case <-lost.Done():
-			return errStopped
+			return 0, errStopped
 		}
 	}
 }
 
-// leave lets another delivery probe.
-func (g *gate) leave() {
+// leave gives p back unused and lets another delivery probe.
+func (g *gate) leave(p pass) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.probing = false
-	g.signal()
+	g.end(p)
+}
+
+// end ends p if it is the probe that is under way.
+func (g *gate) end(p pass) {
+	if p != 0 && p == g.probing {
+		g.probing = 0
+		g.signal()
+	}
 }
 
 // unavailable closes the gate: the hook could not be run.
-func (g *gate) unavailable(err error) {
+func (g *gate) unavailable(p pass, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.probing = false
-	g.signal()
+	g.end(p)
 	if !g.closed {
 		g.closed, g.since = true, time.Now()
 		g.wait.reset()
 		g.log.Error("hook unavailable; queue paused, no attempt is spent", keyError, err)
 		return
 	}
-	g.log.Warn("hook still unavailable", keyError, err)
+	if p != 0 { // the others met the broken hook before the gate closed
+		g.log.Warn("hook still unavailable", keyError, err)
+	}
 }
 
 // available opens the gate: the hook ran.
@@ -94,7 +109,7 @@ func (g *gate) available() {
 	if !g.closed {
 		return
 	}
-	g.closed, g.probing = false, false
+	g.closed, g.probing = false, 0
 	g.signal()
 	g.log.Info("hook available again", "paused_for", time.Since(g.since).Round(time.Millisecond))
 }

@@ -41,7 +41,9 @@ func (c *consumer) answer(st stages, d *delivery) (outcome hooks.Outcome, answer
 	}
 	m := message.ForHook(c.queue, c.q.Policy.MaxAttempts, d.reading, &d.Delivery)
 	for {
-		if c.gate.enter(st.intake, d.sub.ctx) != nil || d.sub.err() != nil {
+		p, err := c.gate.enter(st.intake, d.sub.ctx)
+		if err != nil || d.sub.err() != nil {
+			c.gate.leave(p)
 			return hooks.Outcome{}, false
 		}
 		outcome, err := c.call(st.work, m)
@@ -50,13 +52,13 @@ func (c *consumer) answer(st stages, d *delivery) (outcome hooks.Outcome, answer
 			c.gate.available()
 			return outcome, true
 		case st.work.Err() != nil && errors.Is(err, hooks.ErrUnavailable):
-			c.gate.leave()
+			c.gate.leave(p)
 			return hooks.Outcome{}, false
 		case !errors.Is(err, hooks.ErrUnavailable) || c.q.RetryUnavailable:
 			c.gate.available()
 			return hooks.Outcome{Verdict: hooks.Failed, Reason: err.Error()}, true
 		}
-		c.gate.unavailable(err)
+		c.gate.unavailable(p, err)
 	}
 }
 

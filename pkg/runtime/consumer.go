@@ -25,7 +25,7 @@ type consumer struct {
 	q      Queue
 	queue  string
 	log    *slog.Logger
-	pub    *publisher
+	pub    sender
 	timers *timers
 	copier message.Copier
 
@@ -40,7 +40,7 @@ type consumer struct {
 	tags atomic.Int64
 }
 
-func newConsumer(q Queue, pub *publisher, t *timers, log *slog.Logger) *consumer {
+func newConsumer(q Queue, pub sender, t *timers, log *slog.Logger) *consumer {
 	log = log.With(keyQueue, q.Policy.Queue)
 	return &consumer{
 		q:      q,

@@ -39,6 +39,15 @@ type outgoing struct {
 	msg           amqp.Publishing
 }
 
+// sender is what consumers and timers need of a publisher.
+type sender interface {
+	// publish returns nil once the copy has arrived for sure.
+	publish(ctx context.Context, o *outgoing) error
+	// fits returns errTooLarge for a copy that could not be sent on a connection
+	// with this frame size; 0 is no limit.
+	fits(o *outgoing, frame int) error
+}
+
 // publisher sends copies on a connection of its own and waits for confirms.
 type publisher struct {
 	dial           func(context.Context, string) (*amqp.Connection, error)
@@ -116,8 +125,8 @@ func (p *publisher) current(ctx context.Context) (*link, error) {
 // has not returned it. Ending ctx gives up waiting; the copy may then have
 // arrived or not.
 func (p *publisher) publish(ctx context.Context, o *outgoing) error {
-	if limit := p.maxBody.Load(); limit > 0 && int64(len(o.msg.Body)) > limit {
-		return fmt.Errorf("%w: the body has %d bytes, the broker takes %d", errTooLarge, len(o.msg.Body), limit)
+	if err := p.fits(o, 0); err != nil {
+		return err
 	}
 	select {
 	case p.slots <- struct{}{}:
@@ -129,8 +138,8 @@ func (p *publisher) publish(ctx context.Context, o *outgoing) error {
 	if err != nil {
 		return err
 	}
-	if size, limit := message.HeaderFrameSize(&o.msg), l.conn.Config.FrameSize; limit > 0 && size > limit {
-		return fmt.Errorf("%w: properties and headers take %d bytes, a frame holds %d", errTooLarge, size, limit)
+	if err := p.fits(o, l.conn.Config.FrameSize); err != nil {
+		return err
 	}
 	if err := l.unblocked(ctx); err != nil {
 		return err
@@ -142,6 +151,16 @@ func (p *publisher) publish(ctx context.Context, o *outgoing) error {
 	reusable, err := p.send(ctx, l, lane, o)
 	l.give(lane, reusable)
 	return p.learn(err)
+}
+
+func (p *publisher) fits(o *outgoing, frame int) error {
+	if limit := p.maxBody.Load(); limit > 0 && int64(len(o.msg.Body)) > limit {
+		return fmt.Errorf("%w: the body has %d bytes, the broker takes %d", errTooLarge, len(o.msg.Body), limit)
+	}
+	if size := message.HeaderFrameSize(&o.msg); frame > 0 && size > frame {
+		return fmt.Errorf("%w: properties and headers take %d bytes, a frame holds %d", errTooLarge, size, frame)
+	}
+	return nil
 }
 
 // send publishes on a lane of its own. The lane can be used again only when the

@@ -32,7 +32,7 @@ type held struct {
 // timers holds the copies of originals that are already settled. A crash loses
 // them; a graceful stop waits for them or publishes them early.
 type timers struct {
-	pub  *publisher
+	pub  sender
 	log  *slog.Logger
 	room chan struct{} // one per held copy
 
@@ -44,7 +44,7 @@ type timers struct {
 	inHand int           // held copies, those on their way included
 }
 
-func newTimers(pub *publisher, log *slog.Logger) *timers {
+func newTimers(pub sender, log *slog.Logger) *timers {
 	return &timers{
 		pub:  pub,
 		log:  log,

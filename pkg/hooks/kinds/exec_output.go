@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"os"
 	"strings"
@@ -85,6 +86,9 @@ func (l *outputLog) flush() {
 }
 
 func (l *outputLog) record(line []byte) {
+	if !l.c.opts.Log.Enabled(context.Background(), slog.LevelInfo) {
+		return
+	}
 	text := printable(string(line), maxLine)
 	if l.used+len(text) > maxStream {
 		l.dropped += len(line) + l.cut

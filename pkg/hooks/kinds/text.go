@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -24,35 +23,39 @@ func printable(s string, limit int) string {
 	if len(s) <= limit && plain(s) {
 		return s
 	}
-	var b strings.Builder
+	b := make([]byte, 0, min(limit, 2*len(s)))
 	for i := 0; i < len(s); {
 		r, size := utf8.DecodeRuneInString(s[i:])
-		piece := escapeRune(r, s[i:i+size])
-		if b.Len()+len(piece)+len(ellipsis) > limit {
-			b.WriteString(ellipsis)
-			break
+		end := len(b)
+		b = appendRune(b, r, s[i:i+size])
+		if len(b)+len(ellipsis) > limit {
+			return string(b[:end]) + ellipsis
 		}
-		b.WriteString(piece)
 		i += size
 	}
-	return b.String()
+	return string(b)
 }
 
 const ellipsis = "…"
 
-func escapeRune(r rune, raw string) string {
+// appendRune appends one character, raw being its bytes, or its escape.
+func appendRune(b []byte, r rune, raw string) []byte {
 	switch {
+	case r >= 0x20 && r < 0x7f:
+		return append(b, byte(r))
 	case r == '\t':
-		return `\t`
-	case r == utf8.RuneError && len(raw) == 1, r < 0x80 && !unicode.IsPrint(r):
-		return fmt.Sprintf(`\x%02x`, raw[0])
-	case !unicode.IsPrint(r) && r < 0x10000:
-		return fmt.Sprintf(`\u%04x`, r)
-	case !unicode.IsPrint(r):
-		return fmt.Sprintf(`\U%08x`, r)
+		return append(b, `\t`...)
+	case r == utf8.RuneError && len(raw) == 1, r < 0x80:
+		return append(b, '\\', 'x', lowerHex[raw[0]>>4], lowerHex[raw[0]&15])
+	case unicode.IsPrint(r):
+		return append(b, raw...)
+	case r < 0x10000:
+		return fmt.Appendf(b, `\u%04x`, r)
 	}
-	return raw
+	return fmt.Appendf(b, `\U%08x`, r)
 }
+
+const lowerHex = "0123456789abcdef"
 
 func plain(s string) bool {
 	for i := range len(s) {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -33,19 +33,8 @@ func Dial(ctx context.Context, b spec.Broker, name string) (*amqp.Connection, er
 	if err != nil {
 		return nil, err
 	}
-	conn, err := dialOnce(ctx, b, uri, name)
-	if errors.Is(err, errSilentRefusal) {
-		// The server says nothing about a wrong password, it only closes the
-		// socket, as a server that is going down does. Ask twice.
-		conn, err = dialOnce(ctx, b, uri, name)
-	}
-	if errors.Is(err, errSilentRefusal) {
-		return nil, refuseLogin(uri)
-	}
-	return conn, err
+	return dialURI(ctx, b, uri, name)
 }
-
-var errSilentRefusal = errors.New("the server closed the connection during the login")
 
 // parseURL never returns the parser's own error: it repeats the URL, and with a
 // password that holds a reserved character even a "host" may be part of it.
@@ -64,7 +53,7 @@ func parseURL(raw string) (amqp.URI, error) {
 	}
 }
 
-func dialOnce(ctx context.Context, b spec.Broker, uri amqp.URI, name string) (*amqp.Connection, error) {
+func dialURI(ctx context.Context, b spec.Broker, uri amqp.URI, name string) (*amqp.Connection, error) {
 	timeout := connectTimeout
 	if uri.ConnectionTimeout > 0 {
 		timeout = time.Duration(uri.ConnectionTimeout) * time.Millisecond
@@ -88,7 +77,7 @@ func dialOnce(ctx context.Context, b spec.Broker, uri amqp.URI, name string) (*a
 			return nil, err
 		}
 		stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
-		socket.Conn = conn
+		socket.Conn, socket.since = conn, time.Now()
 		return &socket, conn.SetDeadline(time.Now().Add(timeout)) // cleared after the handshake
 	}
 	conn, err := amqp.DialConfig(b.URL.Value, cfg)
@@ -123,16 +112,28 @@ func address(uri amqp.URI) string {
 	return net.JoinHostPort(uri.Host, fmt.Sprint(uri.Port))
 }
 
-// watchedConn remembers how reading ended.
+// silentRefusal tells a wrong password from a server that goes away during the
+// login: RabbitMQ says nothing to the first, it closes the socket after 3 s
+// (measured on 3.10, 4.0 and 4.3). A server that goes away does so at once.
+const silentRefusal = 2 * time.Second
+
+// watchedConn remembers how reading ended: the client library calls every end
+// during the login a wrong password.
 type watchedConn struct {
 	net.Conn
-	eof atomic.Bool
+	since    time.Time
+	timedOut atomic.Bool
+	silent   atomic.Bool
 }
 
 func (c *watchedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if errors.Is(err, io.EOF) {
-		c.eof.Store(true)
+	switch {
+	case err == nil:
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		c.timedOut.Store(true)
+	case time.Since(c.since) >= silentRefusal:
+		c.silent.Store(true)
 	}
 	return n, err
 }

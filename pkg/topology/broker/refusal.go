@@ -33,13 +33,13 @@ func explainDial(ctx context.Context, uri amqp.URI, err error, socket *watchedCo
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
-	case errors.Is(ctx.Err(), context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+	case errors.Is(ctx.Err(), context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), socket.timedOut.Load():
 		return fmt.Errorf("%s: no answer in time", at)
 	case errors.Is(err, amqp.ErrSASL):
 		return &Refusal{Code: codeAccessRefused, Message: at + ": the server offers no login mechanism that is asked for",
 			Hint: "see auth_mechanism in broker.url"}
-	case errors.Is(err, amqp.ErrCredentials) && socket.eof.Load():
-		return errSilentRefusal
+	case errors.Is(err, amqp.ErrCredentials) && socket.silent.Load():
+		return refuseLogin(uri)
 	case errors.As(err, &answer) && answer.Server:
 		return refusedOpen(at, uri, answer)
 	case errors.As(err, &answer):

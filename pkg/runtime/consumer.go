@@ -96,6 +96,7 @@ func (c *consumer) subscribe(s *session) (*subscription, <-chan amqp.Delivery, e
 		return nil, nil, fmt.Errorf("open a channel: %w", err)
 	}
 	sub := newSubscription(s.ctx, ch, c.tag())
+	sub.frame = s.conn.Config.FrameSize
 	if err := ch.Qos(c.q.Prefetch, 0, false); err != nil {
 		sub.end(err)
 		return nil, nil, fmt.Errorf("set the prefetch: %w", err)

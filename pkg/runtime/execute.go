@@ -31,6 +31,11 @@ func (c *consumer) execute(st stages, d *delivery, o hooks.Outcome, steps []sett
 				return
 			}
 		case settle.Later:
+			// Once the original is settled, a copy that can never be sent would be lost.
+			if err := c.pub.fits(c.outgoing(d, o, s.Copy), d.sub.frame); err != nil {
+				c.copyFailed(st, d, o, s.Copy, err)
+				return
+			}
 			if c.timers.reserve(st.work, d.sub.ctx) {
 				later = &s
 			} else if err := c.send(d, o, s.Copy); err != nil { // nothing may wait any more: early, not lost

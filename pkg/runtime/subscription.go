@@ -19,6 +19,7 @@ var (
 type subscription struct {
 	ch        *amqp.Channel
 	tag       string
+	frame     int             // largest frame the broker takes, as negotiated; 0: any
 	ctx       context.Context // done when the channel has ended
 	cancel    context.CancelCauseFunc
 	closed    chan *amqp.Error

@@ -25,6 +25,7 @@ func TestBrokerScripts(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/broker",
+		Deadline:            time.Now().Add(time.Minute), // a hung command is a failure, soon
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("AMQP_URL", url)

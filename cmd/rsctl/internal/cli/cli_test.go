@@ -65,8 +65,10 @@ func runMain(t *testing.T, stdin string, args ...string) (code int, out, errs st
 	return code, stdout.String(), stderr.String()
 }
 
+// testApp writes to buffers, which are pipes as far as layout goes.
 func testApp() *app {
-	return &app{sys: IO{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}}
+	sys := IO{In: strings.NewReader(""), Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}
+	return &app{sys: sys, tty: terminals(sys)}
 }
 
 // commands lists the visible commands of the tree.

@@ -106,13 +106,13 @@ func printNotes(c console, notes []note) {
 
 // printOutcomes writes one line a step, so that the order is plain to see.
 func printOutcomes(c console, rows []outcomeJSON) {
-	t := table{head: []string{"OUTCOME", "WHEN", "BECOMES"}}
+	t := table{head: []string{"OUTCOME", "WHEN", "THE MESSAGE", "ON THE WIRE"}}
 	for _, r := range rows {
 		for i, step := range r.Steps {
 			if i == 0 {
-				t.row(r.Outcome, r.When, step)
+				t.row(r.Outcome, r.When, r.Effect, step)
 			} else {
-				t.row("", "", "then "+step)
+				t.row("", "", "", "then "+step)
 			}
 		}
 	}

@@ -8,7 +8,6 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/rsctl/rsctl/pkg/settle"
 	"github.com/rsctl/rsctl/pkg/spec"
 	"github.com/rsctl/rsctl/pkg/topology"
 )
@@ -45,6 +44,7 @@ type note struct {
 type outcomeJSON struct {
 	Outcome string   `json:"outcome"`
 	When    string   `json:"when"`
+	Effect  string   `json:"effect"` // what becomes of the message
 	Steps   []string `json:"steps"`
 }
 
@@ -85,18 +85,6 @@ func vhostOf(url string) string {
 		return ""
 	}
 	return u.Vhost
-}
-
-func outcomes(q *spec.Queue) []outcomeJSON {
-	var out []outcomeJSON
-	for _, r := range settle.Table(topology.Policy(q)) {
-		row := outcomeJSON{Outcome: r.Outcome, When: r.When}
-		for _, s := range r.Steps {
-			row.Steps = append(row.Steps, settle.Describe(s))
-		}
-		out = append(out, row)
-	}
-	return out
 }
 
 // objects lists t in the order of declaration.

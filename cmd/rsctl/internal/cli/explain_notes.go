@@ -21,7 +21,7 @@ func notes(s *spec.Spec, q *spec.Queue) []note {
 		{"delay", delayNote(q, p)},
 	}
 	if q.Backoff != nil {
-		out = append(out, note{"backoff", backoffNote(q.Backoff)})
+		out = append(out, note{"backoff", backoffNote(q, *p.Backoff)})
 	}
 	if text := outageNote(q); text != "" {
 		out = append(out, note{"outage", text})
@@ -92,6 +92,8 @@ var delayNotes = map[string]string{
 	"native":     "a retry waits in the queue itself, by the server's own linear back-off (RabbitMQ 4.3 or later); the delay that a handler asks for is not used.",
 }
 
+const tiersNote = "a delayed retry waits on the broker, in the waiting queue of the shortest tier that is long enough, and comes back through the default exchange. Short delays never wait behind long ones."
+
 func delayNote(q *spec.Queue, p settle.Policy) string {
 	switch {
 	case q.Delay == nil && q.Type == spec.Quorum:
@@ -100,19 +102,36 @@ func delayNote(q *spec.Queue, p settle.Policy) string {
 		return delayNotes["timer"]
 	}
 	text := q.Delay.Strategy + ": " + delayNotes[q.Delay.Strategy]
+	if len(q.Delay.Tiers) > 0 {
+		text = q.Delay.Strategy + ": " + tiersNote
+	}
 	if p.Delay != nil && p.Delay.Max > 0 {
 		text += fmt.Sprintf(" The longest is %s.", short(p.Delay.Max))
 	}
 	return text
 }
 
-func backoffNote(b *spec.Backoff) string {
-	text := fmt.Sprintf("a plain retry waits %s", short(b.Initial))
-	if b.Factor > 1 {
-		text += fmt.Sprintf(", %g times longer after each attempt", b.Factor)
+// backoffShown is how many delays of a backoff are spelled out.
+const backoffShown = 6
+
+func backoffNote(q *spec.Queue, b settle.Backoff) string {
+	waits := backoffShown + 1
+	if q.MaxAttempts > 0 {
+		waits = q.MaxAttempts - 1
 	}
-	if b.Max > 0 {
-		text += ", at most " + short(b.Max)
+	var delays []string
+	for n := 1; n <= min(waits, backoffShown); n++ {
+		delays = append(delays, short(b.After(n, 0)))
+	}
+	if len(delays) == 0 {
+		return "of no use with one attempt: nothing is ever retried."
+	}
+	text := "a plain retry waits " + strings.Join(delays, ", then ")
+	if waits > backoffShown {
+		text += " and so on"
+		if b.Max > 0 {
+			text += ", at most " + short(b.Max)
+		}
 	}
 	if b.Jitter > 0 {
 		text += fmt.Sprintf("; up to %g%% longer by chance", b.Jitter*100)
@@ -126,7 +145,7 @@ func outageNote(q *spec.Queue) string {
 	case q.Handler == nil, !capped:
 		return ""
 	case d == 0:
-		return "no delay is set by the spec, so a message can be spent as fast as its handler fails. A handler that cannot be started, or whose host cannot be reached, spends no attempts."
+		return "the spec sets no delay for a plain retry, so a message can be spent as fast as its handler fails. A handler that cannot be started, or whose host cannot be reached, spends no attempts."
 	}
 	return fmt.Sprintf("a handler may fail for about %s before the first message is spent. A handler that cannot be started, or whose host cannot be reached, spends no attempts.", short(d))
 }

@@ -2,12 +2,9 @@ package spec
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 )
-
-func readSeed(name string) ([]byte, error) { return os.ReadFile(name) }
 
 // thousand is a spec of a size that only a generator writes.
 func thousand() []byte {

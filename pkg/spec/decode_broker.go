@@ -72,7 +72,7 @@ func (d *decoder) exchange(n *node) Exchange {
 		}
 		x.Name = d.name(v, reserved)
 		if v.inserted {
-			x.written = maskURL(v.text)
+			x.written = short(maskURL(v.text))
 		}
 	}
 	if n.kind == mapping && x.Type == "" && !x.External && n.get("type") == nil && !n.broken {

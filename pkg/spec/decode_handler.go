@@ -102,7 +102,7 @@ func splitHint(n *node) string {
 		words = append(words[:4], "…")
 	}
 	for i, w := range words {
-		words[i] = strconv.Quote(short(w))
+		words[i] = quoteShort(w)
 	}
 	return "[" + strings.Join(words, ", ") + "]"
 }

@@ -55,15 +55,18 @@ func positions(into map[string]Pos, prefix string, n *node) {
 // interpolated.
 func interpolatedNames(n *node) map[string]string {
 	var out map[string]string
-	for _, key := range []string{"name", "dead_letter", "dead_letter_exchange", "delay.waiting_queue", "delay.exchange"} {
-		v := n.at(strings.Split(key, "."))
-		if v.kind != scalar || !v.inserted {
+	delay := n.get("delay")
+	for key, v := range map[string]*node{
+		"name": n.get("name"), "dead_letter": n.get("dead_letter"), "dead_letter_exchange": n.get("dead_letter_exchange"),
+		"delay.waiting_queue": delay.get("waiting_queue"), "delay.exchange": delay.get("exchange"),
+	} {
+		if v == nil || v.kind != scalar || !v.inserted {
 			continue
 		}
 		if out == nil {
 			out = map[string]string{}
 		}
-		out[key] = maskURL(v.text)
+		out[key] = short(maskURL(v.text))
 	}
 	return out
 }

@@ -84,7 +84,7 @@ func unquoted(n *node) (rule, message, hint string) {
 		return "yaml-type", fmt.Sprintf("%s: YAML reads the value as %s", n.label, n.class.what()), "put it in quotes"
 	}
 	return "yaml-type", fmt.Sprintf("%s: YAML reads %s as %s", n.label, n.shown(), n.class.what()),
-		fmt.Sprintf("put it in quotes: %q", short(n.text))
+		"put it in quotes: " + quoteShort(n.text)
 }
 
 func durationReason(value string) string {

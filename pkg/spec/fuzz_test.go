@@ -16,14 +16,11 @@ func FuzzParse(f *testing.F) {
 		f.Fatalf("no seeds: %v", err)
 	}
 	for _, name := range names {
-		data, err := filepath.Abs(name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(seed(f, data))
+		f.Add(readFile(f, name))
 	}
 	f.Add([]byte("a: &a [*a]\nqueues: {<<: *a}"))
 	f.Add([]byte("? [x]\n: y\nqueues: [[[{? {}: *b}]]]"))
+	documented := documentedRules(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, problems := Parse(data, testOptions("q.yaml"))
 		if (s == nil) != problems.HasErrors() {
@@ -32,6 +29,9 @@ func FuzzParse(f *testing.F) {
 		for _, p := range problems {
 			if p.Message == "" || p.Rule == "" || p.Pos.Line < 1 || p.Pos.Col < 1 {
 				t.Errorf("incomplete problem %+v", p)
+			}
+			if !slices.Contains(documented, p.Rule) {
+				t.Errorf("rule %s is not documented", p.Rule)
 			}
 			if strings.ContainsAny(p.Message, "\n\r") {
 				t.Errorf("a message is one line: %q", p.Message)
@@ -44,15 +44,6 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("two runs differ:\n%s\n%s", problems, again)
 		}
 	})
-}
-
-func seed(f *testing.F, name string) []byte {
-	f.Helper()
-	data, err := readSeed(name)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return data
 }
 
 func FuzzExpand(f *testing.F) {

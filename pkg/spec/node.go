@@ -3,6 +3,7 @@ package spec
 import (
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 type kind int
@@ -124,11 +125,21 @@ func (n *node) sensitive() bool {
 
 const shownMax = 60
 
+// short makes s fit into a message: one line, not too long.
 func short(s string) string {
+	s = cut(s)
+	if !strings.ContainsFunc(s, unicode.IsControl) {
+		return s
+	}
+	q := strconv.Quote(s)
+	return q[1 : len(q)-1]
+}
+
+func cut(s string) string {
 	if r := []rune(s); len(r) > shownMax {
 		return string(r[:shownMax]) + "…"
 	}
 	return s
 }
 
-func quoteShort(s string) string { return strconv.Quote(short(s)) }
+func quoteShort(s string) string { return strconv.Quote(cut(s)) }

@@ -71,10 +71,12 @@ func (ps Problems) String() string {
 	return b.String()
 }
 
-// sort orders by position; problems at one place keep the order they were
-// found in.
+// sort orders by position, and at one place by rule and message, so that one
+// file always gives one text.
 func (ps Problems) sort() {
-	slices.SortStableFunc(ps, func(a, b Problem) int { return comparePos(a.Pos, b.Pos) })
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		return cmp.Or(comparePos(a.Pos, b.Pos), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Message, b.Message))
+	})
 }
 
 func comparePos(a, b Pos) int { return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Col, b.Col)) }

@@ -11,7 +11,7 @@ const (
 	maxDepth = 100
 	// aliasBudget is how many nodes aliases may add beside ten for each node
 	// that is written, which is far more than shared defaults need.
-	aliasBudget = 200_000
+	aliasBudget = 50_000
 )
 
 // resolver copies a yaml.Node tree, following aliases and merge keys.
@@ -119,8 +119,8 @@ func (r *resolver) mapping(y *yaml.Node, n *node) {
 		}
 		if first, dup := lines[key]; dup {
 			n.spoil()
-			r.err(at(k), "yaml-duplicate", fmt.Sprintf("key %q is written twice, at line %d and at line %d",
-				short(key), first, k.Line), "keep one of them")
+			r.err(at(k), "yaml-duplicate", fmt.Sprintf("key %s is written twice, at line %d and at line %d",
+				quoteShort(key), first, k.Line), "keep one of them")
 			continue
 		}
 		lines[key] = k.Line

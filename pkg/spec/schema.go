@@ -73,7 +73,7 @@ func (j *jsonizer) mapping(n *node, v view) any {
 		if e.class != classString && !(e.class == classInt && v.integerKeys()) {
 			e.value.spoil()
 			j.err(e.pos, "yaml-key", fmt.Sprintf("YAML reads the key %s as %s", short(e.key), e.class.what()),
-				fmt.Sprintf("put it in quotes: %q", short(e.key)))
+				"put it in quotes: "+quoteShort(e.key))
 		}
 		object[e.key] = j.value(e.value, v.child(e.key))
 	}
@@ -123,7 +123,7 @@ func (j *jsonizer) verbatim(n *node) {
 		j.refuse(n, "yaml-null", n.label+" has no value", "remove the key or give it a value")
 	case !n.class.usable():
 		j.refuse(n, "yaml-type", fmt.Sprintf("%s: YAML readers disagree on %s, which some read as %s", n.label, n.shown(), n.class.what()),
-			fmt.Sprintf("put text in quotes (%q); write numbers in plain decimal, and true or false", short(n.text)))
+			fmt.Sprintf("put text in quotes (%s); write numbers in plain decimal, and true or false", quoteShort(n.text)))
 	case n.class == classInt:
 		if _, err := parseInt64(n.value); err != nil {
 			j.refuse(n, "yaml-type", fmt.Sprintf("%s must fit into 64 bits, got %s", n.label, n.shown()),

@@ -90,7 +90,9 @@ func (e *explainer) leaf(ve *jsonschema.ValidationError) {
 	case keyword(ve) == "required":
 		e.missingKeys(ve)
 	case ve.Message == "not allowed":
-		e.foreignKey(ve)
+		e.misplaced(ve, last(pointer(ve.InstanceLocation)))
+	case dependent(ve) != "":
+		e.misplaced(ve, dependent(ve))
 	default:
 		e.value(ve)
 	}
@@ -132,7 +134,7 @@ func (e *explainer) unknownKeys(ve *jsonschema.ValidationError) {
 		if en.class != classString {
 			continue // reported as a key that is not text
 		}
-		e.err(en.pos, "unknown-key", fmt.Sprintf("unknown key %q%s", short(en.key), inside(n)), hint)
+		e.err(en.pos, "unknown-key", fmt.Sprintf("unknown key %s%s", quoteShort(en.key), inside(n)), hint)
 	}
 }
 
@@ -191,21 +193,40 @@ func missingHint(n *node, key string) string {
 	return ""
 }
 
-// foreignKey reports a key that belongs to another strategy or handler kind.
-func (e *explainer) foreignKey(ve *jsonschema.ValidationError) {
+// misplaced reports a key that belongs to another strategy or handler kind.
+func (e *explainer) misplaced(ve *jsonschema.ValidationError, key string) {
 	path := pointer(ve.InstanceLocation)
 	parent := e.root.at(path[:len(path)-1])
-	if parent.kinds() > 1 {
-		return // rule handler-kind says what is wrong
+	if parent.kinds() > 1 || !e.strategyKnown(parent) {
+		return // which is the mistake, and reported elsewhere
 	}
 	saying, _ := e.doc.saying(schemaPath(ve))
 	for _, en := range parent.entries {
-		if en.key == path[len(path)-1] {
+		if en.key == key {
 			en.value.spoil()
-			e.err(en.pos, "misplaced-key", fmt.Sprintf("%q %s", en.key, saying), "remove the key")
+			e.err(en.pos, "misplaced-key", fmt.Sprintf("key %q %s", en.key, saying), "remove the key")
 		}
 	}
 }
+
+// strategyKnown reports whether the strategy of a delay, if n is one, is a
+// strategy.
+func (e *explainer) strategyKnown(n *node) bool {
+	s := n.get("strategy")
+	return s == nil || slices.Contains(e.doc.at([]string{"$defs", "delayStrategy"}).enum(), s.value)
+}
+
+// dependent returns the key whose presence asks for what was not found.
+func dependent(ve *jsonschema.ValidationError) string {
+	_, rest, ok := strings.Cut(ve.KeywordLocation[strings.LastIndex(ve.KeywordLocation, "/$ref/")+1:], "/dependentSchemas/")
+	if !ok {
+		return ""
+	}
+	key, _, _ := strings.Cut(rest, "/")
+	return key
+}
+
+func last(path []string) string { return path[len(path)-1] }
 
 // kinds counts the handler kinds among the keys of n.
 func (n *node) kinds() int { return 3 - len(absent(n, []string{"exec", "worker", "http"})) }
@@ -215,7 +236,7 @@ func (e *explainer) propertyName(ve *jsonschema.ValidationError) {
 	parent := e.root.at(path[:len(path)-1])
 	saying, _ := e.doc.saying(schemaPath(ve))
 	for _, en := range parent.entries {
-		if en.key == path[len(path)-1] && !e.done[en.value] {
+		if en.key == last(path) && !e.done[en.value] {
 			e.done[en.value] = true
 			en.value.spoil()
 			if en.class == classString || en.class == classInt {

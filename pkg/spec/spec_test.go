@@ -101,7 +101,7 @@ func compareGolden(t *testing.T, file, got string) {
 	}
 }
 
-func readFile(t *testing.T, name string) []byte {
+func readFile(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(name)
 	if err != nil {

@@ -1,0 +1,172 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/settle"
+)
+
+// From RabbitMQ 4.3 on, a quorum queue counts basic.reject and not basic.nack,
+// and basic.nack or multiple would settle what no hook has answered for.
+func TestOutcomesAreSettledByOneFrameEachAndNeverByNack(t *testing.T) {
+	t.Parallel()
+	answers := func(o ...hooks.Outcome) func(hooks.Message) hooks.Outcome {
+		return func(m hooks.Message) hooks.Outcome { return o[min(m.Attempt, len(o))-1] }
+	}
+	ack, drop := hooks.Outcome{Verdict: hooks.Ack}, hooks.Outcome{Verdict: hooks.Drop}
+	retry, failed := hooks.Outcome{Verdict: hooks.Retry}, hooks.Outcome{}
+	later := hooks.Outcome{Verdict: hooks.RetryAfter, Delay: time.Millisecond}
+	tests := []struct {
+		name     string
+		policy   settle.Policy
+		reply    func(hooks.Message) hooks.Outcome
+		consume  []string
+		publish  int
+		deadEnds bool
+	}{
+		{"a success", tablePolicy(settle.Classic, 3, "none"), answers(ack), []string{"ack"}, 0, false},
+		{"a success on a quorum queue", tablePolicy(settle.Quorum, 3, "none"), answers(ack), []string{"ack"}, 0, false},
+		{"a drop", tablePolicy(settle.Classic, 3, "none"), answers(drop), []string{"reject"}, 0, false},
+		{"failures on a quorum queue, which counts them", tablePolicy(settle.Quorum, 3, "none"), answers(failed, retry, failed),
+			[]string{"reject requeue", "reject requeue", "reject requeue"}, 0, true},
+		{"failures on a classic queue, by copies", tablePolicy(settle.Classic, 2, "none"), answers(retry, failed),
+			[]string{"reject", "reject"}, 2, true},
+		{"failures whose originals are acked", ackOriginal(tablePolicy(settle.Classic, 2, "none")), answers(retry, failed),
+			[]string{"ack", "ack"}, 2, true},
+		{"a delayed retry in a waiting queue", tablePolicy(settle.Classic, 3, "dlx_ttl"), answers(later, ack),
+			[]string{"ack", "ack"}, 1, false},
+		{"a delayed retry of a quorum queue, counted by copies", tablePolicy(settle.Quorum, 2, "dlx_ttl"), answers(later, failed),
+			[]string{"ack", "reject"}, 1, true},
+		{"a delayed retry held in the process", tablePolicy(settle.Classic, 3, "timer"), answers(later, ack),
+			[]string{"reject", "ack"}, 1, false},
+		{"a requeue without a cap", tablePolicy(settle.Classic, 0, "none"), requeueOnce(),
+			[]string{"reject requeue", "ack"}, 0, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			p := b.exactly(tt.policy)
+			b.publish(p.Queue, amqp.Publishing{MessageId: "m"})
+			hook := &recorder{reply: tt.reply}
+			var tp tap
+			run := b.start(tp.through(b, b.config(Queue{Policy: p, Hook: hook})))
+			b.eventually(fmt.Sprintf("%d settlements", len(tt.consume)), func() bool { return len(tp.methods("consume")) >= len(tt.consume) })
+			if tt.deadEnds {
+				b.get(p.DeadLetter)
+			}
+			if err := run.stop(); err != nil {
+				t.Errorf("Run() = %v", err)
+			}
+			if got := tp.methods("consume"); !slices.Equal(got, tt.consume) {
+				t.Errorf("sent to the broker: %q, want %q", got, tt.consume)
+			}
+			if got := tp.methods("publish"); !slices.Equal(got, slices.Repeat([]string{"publish"}, tt.publish)) {
+				t.Errorf("sent on the other connection: %q, want %d copies", got, tt.publish)
+			}
+		})
+	}
+}
+
+func ackOriginal(p settle.Policy) settle.Policy {
+	p.AckOriginal = true
+	return p
+}
+
+func requeueOnce() func(hooks.Message) hooks.Outcome {
+	return func(m hooks.Message) hooks.Outcome {
+		if m.Redelivered {
+			return hooks.Outcome{Verdict: hooks.Ack}
+		}
+		return hooks.Outcome{Verdict: hooks.Retry}
+	}
+}
+
+func TestADeliveryThatNoHookHasSeenIsHandedBackByNack(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		hook func(started chan<- struct{}, release <-chan struct{}) hooks.Hook
+		want []string
+	}{
+		{"while other hooks finish", func(started chan<- struct{}, release <-chan struct{}) hooks.Hook {
+			return hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) {
+				started <- struct{}{}
+				<-release
+				return hooks.Outcome{Verdict: hooks.Ack}, nil
+			})
+		}, []string{"ack", "nack requeue", "nack requeue", "nack requeue"}},
+		{"when its hook cannot be run", func(started chan<- struct{}, _ <-chan struct{}) hooks.Hook {
+			return hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) {
+				started <- struct{}{}
+				return hooks.Outcome{}, errGone
+			})
+		}, []string{"nack requeue", "nack requeue", "nack requeue", "nack requeue"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			p := capped(b, settle.Quorum, 3)
+			for i := range 4 {
+				b.publish(p.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
+			}
+			started, release := make(chan struct{}, 100), make(chan struct{})
+			var tp tap
+			run := b.start(tp.through(b, b.config(Queue{Policy: p, Hook: tt.hook(started, release), Prefetch: 4})))
+			<-started
+			b.eventually("the prefetch to fill", func() bool { return b.ready(p.Queue) == 0 })
+			run.drain()
+			b.eventually("three messages to come back", func() bool { return b.ready(p.Queue) >= 3 })
+			close(release)
+			if err := run.stop(); err != nil {
+				t.Errorf("Run() = %v", err)
+			}
+			got := tp.methods("consume")
+			slices.Sort(got)
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("sent to the broker: %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestWithoutConfirmsNoOriginalIsGivenUp(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	p := capped(b, settle.Classic, 50)
+	ids := map[string]bool{}
+	for i := range 3 {
+		id := fmt.Sprint("m", i)
+		ids[id] = true
+		b.publish(p.Queue, amqp.Publishing{MessageId: id})
+	}
+	tp := tap{drop: func(purpose string, method uint16) bool {
+		return purpose == "publish" && (method == methodAck || method == methodNack)
+	}}
+	cfg := tp.through(b, b.config(Queue{Policy: p, Hook: &recorder{reply: always(hooks.Retry)}, Concurrency: 3}))
+	cfg.ConfirmTimeout = 50 * time.Millisecond
+	run := b.start(cfg)
+	b.eventually("six copies that are not confirmed", func() bool { return b.log.count("no confirm in time") >= 6 })
+	if err := run.stop(); err != nil {
+		t.Errorf("Run() = %v", err)
+	}
+	for _, m := range tp.methods("consume") {
+		if !strings.HasSuffix(m, "requeue") {
+			t.Errorf("an original ended by %q although its copy was not confirmed", m)
+		}
+	}
+	for range b.ready(p.Queue) {
+		delete(ids, b.get(p.Queue).MessageId)
+	}
+	if len(ids) != 0 {
+		t.Errorf("lost: %v", ids)
+	}
+}

@@ -145,4 +145,5 @@ func TestConformance(t *testing.T) {
 		}
 		t.Run(string(kind), func(t *testing.T) { conform(t, build(t)) })
 	}
+	t.Run("http over TLS", func(t *testing.T) { conform(t, httpsUnderTest(t)) })
 }

@@ -74,10 +74,8 @@ func TestDocsNames(t *testing.T) {
 		Timestamp: 1, Priority: 1,
 	}
 	e := newHook(t, httpHandler("http://localhost/"), Options{}).(*endpoint)
-	for name := range e.headers(&m) {
-		if strings.HasPrefix(name, "RSCTL-") {
-			want = append(want, name)
-		}
+	for _, f := range e.fields(&m) {
+		want = append(want, f.name)
 	}
 	for what, bytes := range map[string]int{
 		"A value over %s is left out":          maxEnvValue,

@@ -23,6 +23,9 @@ const (
 	// idleFor is below the time after which common servers close an idle
 	// connection (5 s and more), so that a request seldom meets a closing one.
 	idleFor = 4 * time.Second
+	// maxAge is how long one connection is used, so that requests follow a name
+	// to its new address.
+	maxAge = time.Minute
 	// dialFor bounds connecting, which goes on in the background after a
 	// request was given up.
 	dialFor              = 10 * time.Second
@@ -32,12 +35,17 @@ const (
 
 // endpoint posts each delivery to one URL over a pool of kept connections.
 type endpoint struct {
-	h         *spec.Handler
-	opts      Options
-	url       *url.URL // without userinfo
-	host      string   // Host header; "": as the URL
-	header    http.Header
+	h    *spec.Handler
+	opts Options
+	url  *url.URL // without userinfo
+
+	host        string  // Host header; "": as the URL
+	contentType string  // of messages without one
+	fixed       []field // of every request
+
 	transport *http.Transport
+	wire      *wire // nil: every request takes the transport
+	fresh     *rate.Sometimes
 	warn      *rate.Sometimes
 }
 
@@ -49,26 +57,27 @@ func newHTTP(h *spec.Handler, o Options) (hooks.Hook, error) {
 	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, fmt.Errorf("handler url %q is not an http:// or https:// URL with a host", printable(h.URL.String(), 256))
 	}
-	e := &endpoint{h: h, opts: o, url: u, warn: &rate.Sometimes{Interval: time.Minute}}
+	e := &endpoint{h: h, opts: o, url: u, warn: &rate.Sometimes{Interval: time.Minute}, fresh: &rate.Sometimes{Interval: maxAge}}
 	if err := e.setHeaders(); err != nil {
 		return nil, err
 	}
 	e.url.User, e.url.Fragment = nil, ""
+	e.url.RawQuery = strings.ReplaceAll(e.url.RawQuery, " ", "%20")
 	conf, err := tlsConfig(h.TLS)
 	if err != nil {
 		return nil, err
 	}
 	e.transport = newTransport(conf, o.Concurrency)
+	e.wire = newWire(e)
 	return e, nil
 }
 
 // newTransport keeps as many connections as calls may be in flight. Responses
 // are not decompressed: a small one could become gigabytes.
 func newTransport(conf *tls.Config, concurrency int) *http.Transport {
-	dialer := &net.Dialer{Timeout: dialFor, KeepAlive: 30 * time.Second}
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            dialer.DialContext,
+		DialContext:            newDialer().DialContext,
 		TLSClientConfig:        conf,
 		TLSHandshakeTimeout:    dialFor,
 		ForceAttemptHTTP2:      true,
@@ -79,10 +88,14 @@ func newTransport(conf *tls.Config, concurrency int) *http.Transport {
 	}
 }
 
+func newDialer() *net.Dialer { return &net.Dialer{Timeout: dialFor, KeepAlive: 30 * time.Second} }
+
 // Handle implements [hooks.Hook].
 func (e *endpoint) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, error) {
-	// The transport is used without http.Client, which would follow redirects.
-	res, err := e.transport.RoundTrip(e.request(ctx, &m))
+	if ctx.Err() != nil {
+		return hooks.Outcome{Reason: stopReason(ctx, e.h.Timeout)}, nil
+	}
+	res, err := e.send(ctx, &m)
 	if err != nil {
 		return e.failure(ctx, err)
 	}
@@ -95,21 +108,31 @@ func (e *endpoint) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, 
 	return o, nil
 }
 
-// request is the POST for m.
-func (e *endpoint) request(ctx context.Context, m *hooks.Message) *http.Request {
-	req := &http.Request{
-		Method:        http.MethodPost,
-		URL:           e.url,
-		Host:          e.host,
-		Proto:         "HTTP/1.1",
-		ProtoMajor:    1,
-		ProtoMinor:    1,
-		Header:        e.headers(m),
-		Body:          http.NoBody,
-		ContentLength: int64(len(m.Body)),
+// send posts m. The transport is used without http.Client, which would follow
+// redirects.
+func (e *endpoint) send(ctx context.Context, m *hooks.Message) (*http.Response, error) {
+	fields := e.fields(m)
+	if e.wire != nil && len(m.Body) <= maxWireBody {
+		return e.wire.post(ctx, fields, m.Body)
 	}
-	if len(m.Body) > 0 {
-		body := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(m.Body)), nil }
+	e.fresh.Do(e.transport.CloseIdleConnections) // it knows no greatest age
+	return e.transport.RoundTrip(e.request(ctx, fields, m.Body))
+}
+
+// request is the POST as the transport takes it.
+func (e *endpoint) request(ctx context.Context, fields []field, data []byte) *http.Request {
+	req := &http.Request{
+		Method: http.MethodPost, URL: e.url, Host: e.host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: make(http.Header, len(fields)+1), Body: http.NoBody, ContentLength: int64(len(data)),
+	}
+	// An empty list sends nothing, but tells the transport that a request which
+	// met a connection the server was closing may be sent once more.
+	req.Header["Idempotency-Key"] = []string{}
+	for _, f := range fields {
+		req.Header[f.name] = []string{f.value}
+	}
+	if len(data) > 0 {
+		body := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
 		req.Body, _ = body()
 		req.GetBody = body
 	}
@@ -135,6 +158,9 @@ func (e *endpoint) Check(ctx context.Context) error {
 // Close implements [hooks.Closer].
 func (e *endpoint) Close() error {
 	e.transport.CloseIdleConnections()
+	if e.wire != nil {
+		e.wire.pool.close()
+	}
 	return nil
 }
 

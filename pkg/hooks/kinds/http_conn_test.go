@@ -197,6 +197,18 @@ func pemFile(t *testing.T, path, kind string, der []byte) string {
 	return writeFile(t, path, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})), 0o600)
 }
 
+// A server may refuse a body before it has been sent.
+func TestHTTPEarlyAnswer(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(413) })
+	for _, size := range []int{1 << 10, maxWireBody, maxWireBody + 1, 8 << 20} {
+		o := handle(t, httpHandler(s.URL), hooks.Message{Body: make([]byte, size)})
+		if o.Verdict != hooks.Drop {
+			t.Errorf("%d bytes: got %+v, want Drop", size, o)
+		}
+	}
+}
+
 // proxiedURL makes a re-executed test binary post to a URL; the proxy settings
 // of an environment are read only once per process.
 const proxiedURL = "KINDS_TEST_PROXIED_URL"

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/spec"
 )
 
 // A message's header is left out when its value is longer than maxHTTPValue as
@@ -21,52 +22,68 @@ const (
 	maxHTTPHeaders = 8 << 10
 )
 
+// A field is one header of a request.
+type field struct{ name, value string }
+
 // setHeaders prepares what every request carries.
 func (e *endpoint) setHeaders() error {
-	e.header = http.Header{"User-Agent": {"rsctl"}}
+	fixed := http.Header{"User-Agent": {"rsctl"}}
 	if user := e.url.User; user != nil {
 		password, _ := user.Password()
 		token := base64.StdEncoding.EncodeToString([]byte(user.Username() + ":" + password))
-		e.header.Set("Authorization", "Basic "+token)
+		fixed.Set("Authorization", "Basic "+token)
 	}
 	for _, v := range e.h.Headers {
-		if v.Name == "" || escapeName(v.Name) != strings.ToLower(v.Name) {
-			return fmt.Errorf("handler header %q is not a header name", printable(v.Name, 64))
+		if err := checkHeader(v); err != nil {
+			return err
 		}
-		if strings.HasPrefix(strings.ToUpper(v.Name), "RSCTL-") {
-			return fmt.Errorf("handler header %q: names beginning with RSCTL- are set by rsctl", v.Name)
-		}
-		if strings.ContainsAny(v.Value.Value, "\x00\r\n") {
-			return fmt.Errorf("handler header %q holds a line break", v.Name)
-		}
-		if strings.EqualFold(v.Name, "Host") {
-			e.host = v.Value.Value
-			continue
-		}
-		e.header.Set(v.Name, v.Value.Value)
+		fixed.Set(v.Name, v.Value.Value)
 	}
-	// An empty list sends nothing, but tells the transport that a request which
-	// met a connection the server was closing may be sent once more.
-	if len(e.header.Values("Idempotency-Key")) == 0 {
-		e.header["Idempotency-Key"] = []string{}
+	e.host, e.contentType = fixed.Get("Host"), fixed.Get("Content-Type")
+	fixed.Del("Host")
+	fixed.Del("Content-Type")
+	for _, name := range slices.Sorted(maps.Keys(fixed)) {
+		e.fixed = append(e.fixed, field{name, fixed[name][0]})
 	}
 	return nil
 }
 
-// headerSet collects the headers of one request; values share one slice.
+// framing are the headers by which a request is delimited.
+var framing = []string{"Connection", "Content-Length", "Expect", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
+
+// checkHeader refuses what would break a request. Its errors never show the
+// value.
+func checkHeader(v spec.EnvVar) error {
+	switch name := http.CanonicalHeaderKey(v.Name); {
+	case v.Name == "" || escapeName(v.Name) != strings.ToLower(v.Name):
+		return fmt.Errorf("handler header %q is not a header name", printable(v.Name, 64))
+	case strings.HasPrefix(name, "Rsctl-"):
+		return fmt.Errorf("handler header %q: names beginning with RSCTL- are set by rsctl", v.Name)
+	case slices.Contains(framing, name):
+		return fmt.Errorf("handler header %q belongs to the connection and is set by rsctl", v.Name)
+	case strings.ContainsFunc(v.Value.Value, func(r rune) bool { return r < 0x20 && r != '\t' || r == 0x7f }):
+		return fmt.Errorf("handler header %q holds a line break or another control character", v.Name)
+	case name == "Host" && escapeValue(strings.ReplaceAll(v.Value.Value, " ", "\n")) != v.Value.Value:
+		return fmt.Errorf("handler header %q is not a host name", v.Name)
+	}
+	return nil
+}
+
+// headerSet collects the headers of one request.
 type headerSet struct {
-	header  http.Header
-	values  []string
+	fields  []field
 	left    int // bytes that the message's headers may still take
 	omitted int
 }
 
-// headers returns the headers of the request for m.
-func (e *endpoint) headers(m *hooks.Message) http.Header {
-	s := headerSet{header: make(http.Header, len(e.header)+16), values: make([]string, 0, 20), left: maxHTTPHeaders}
-	maps.Copy(s.header, e.header)
+// fields returns the headers of the request for m.
+func (e *endpoint) fields(m *hooks.Message) []field {
+	s := headerSet{fields: make([]field, 0, len(e.fixed)+16+len(m.Headers)), left: maxHTTPHeaders}
+	s.fields = append(s.fields, e.fixed...)
 	if m.ContentType != "" && escapeValue(m.ContentType) == m.ContentType {
 		s.put("Content-Type", m.ContentType)
+	} else if e.contentType != "" {
+		s.fields = append(s.fields, field{"Content-Type", e.contentType})
 	}
 	s.put("RSCTL-Queue", m.Queue)
 	s.put("RSCTL-Exchange", m.Exchange)
@@ -83,12 +100,12 @@ func (e *endpoint) headers(m *hooks.Message) http.Header {
 				"message_id", printable(m.MessageID, 255), slog.Int("headers", s.omitted))
 		})
 	}
-	return s.header
+	return s.fields
 }
 
 // optional adds the properties that a message need not have.
 func (s *headerSet) optional(m *hooks.Message) {
-	for _, p := range [...]struct{ name, value string }{
+	for _, p := range [...]field{
 		{"RSCTL-Message-Id", m.MessageID},
 		{"RSCTL-Correlation-Id", m.CorrelationID},
 		{"RSCTL-Content-Type", m.ContentType},
@@ -112,32 +129,33 @@ func (s *headerSet) optional(m *hooks.Message) {
 // message adds the message's own headers. HTTP does not tell upper from lower
 // case in names: of two that differ only so, the first in byte order is sent.
 func (s *headerSet) message(m *hooks.Message) {
+	if len(m.Headers) == 0 {
+		return
+	}
+	seen := make(map[string]bool, len(m.Headers))
 	for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
 		key := "RSCTL-Header-" + escapeName(name)
-		if _, taken := s.header[key]; taken {
+		if seen[key] {
 			continue
 		}
+		seen[key] = true
 		raw := headerText(m.Headers[name])
 		value := escapeValue(raw[:min(len(raw), maxHTTPValue+1)])
 		if len(value) > maxHTTPValue || len(key)+len(value) > s.left {
 			s.omitted++
 			key, value = key+"-Omitted", strconv.Itoa(len(raw))
-			if len(key)+len(value) > s.left {
+			if seen[key] || len(key)+len(value) > s.left {
 				continue
 			}
+			seen[key] = true
 		}
 		s.left -= len(key) + len(value)
-		s.raw(key, value)
+		s.fields = append(s.fields, field{key, value})
 	}
 }
 
-func (s *headerSet) put(name, value string) { s.raw(name, escapeValue(value)) }
-
-// raw adds a value that is escaped already.
-func (s *headerSet) raw(name, value string) {
-	s.values = append(s.values, value)
-	n := len(s.values)
-	s.header[name] = s.values[n-1 : n : n]
+func (s *headerSet) put(name, value string) {
+	s.fields = append(s.fields, field{name, escapeValue(value)})
 }
 
 const upperHex = "0123456789ABCDEF"

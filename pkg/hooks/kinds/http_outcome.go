@@ -126,7 +126,7 @@ func (e *endpoint) safeLocation(location string) string {
 // firstLine reads the response up to its bound, which lets the connection be
 // used again, and returns the first line of a text that explains a failure.
 func firstLine(res *http.Response) string {
-	if res.Body == http.NoBody || res.ContentLength > maxBody || res.StatusCode == http.StatusSwitchingProtocols {
+	if res.ContentLength == 0 || res.ContentLength > maxBody || res.StatusCode == http.StatusSwitchingProtocols {
 		return ""
 	}
 	buf := buffers.Get().(*[]byte)

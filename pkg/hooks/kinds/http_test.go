@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -59,29 +60,47 @@ func serveRaw(t *testing.T, answer string) (url string) {
 }
 
 func httpUnderTest(t *testing.T) kindUnderTest {
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		switch body, _ := io.ReadAll(r.Body); r.URL.Path {
-		case "/answers":
-			w.Header().Set("RSCTL-Outcome", string(body))
-		case "/hangs":
-			<-r.Context().Done()
-		case "/floods":
-			for chunk := make([]byte, 1<<16); ; {
-				if _, err := w.Write(chunk); err != nil {
-					return
-				}
+	return endpointUnderTest(t, serve(t, behave), nil)
+}
+
+func httpsUnderTest(t *testing.T) kindUnderTest {
+	s := httptest.NewTLSServer(http.HandlerFunc(behave))
+	t.Cleanup(s.Close)
+	ca := pemFile(t, filepath.Join(t.TempDir(), "ca.pem"), "CERTIFICATE", s.Certificate().Raw)
+	return endpointUnderTest(t, s, &spec.TLS{CAFile: ca})
+}
+
+// behave serves what conform asks for.
+func behave(w http.ResponseWriter, r *http.Request) {
+	switch body, _ := io.ReadAll(r.Body); r.URL.Path {
+	case "/answers":
+		w.Header().Set("RSCTL-Outcome", string(body))
+	case "/hangs":
+		<-r.Context().Done()
+	case "/floods":
+		for chunk := make([]byte, 1<<16); ; {
+			if _, err := w.Write(chunk); err != nil {
+				return
 			}
-		case "/babbles":
-			w.Header().Set("RSCTL-Outcome", "all good")
 		}
-	})
-	build := func(url string) hooks.Hook { return newHook(t, httpHandler(url), Options{Concurrency: 32}) }
+	case "/babbles":
+		w.Header().Set("RSCTL-Outcome", "all good")
+	}
+}
+
+func endpointUnderTest(t *testing.T, s *httptest.Server, conf *spec.TLS) kindUnderTest {
+	build := func(url string) hooks.Hook {
+		h := httpHandler(url)
+		h.TLS = conf
+		return newHook(t, h, Options{Concurrency: 32})
+	}
+	scheme, _, _ := strings.Cut(s.URL, "://")
 	return kindUnderTest{
 		answers: build(s.URL + "/answers"),
 		hangs:   build(s.URL + "/hangs"),
 		floods:  build(s.URL + "/floods"),
 		babbles: build(s.URL + "/babbles"),
-		absent:  build("http://" + closedPort(t) + "/"),
+		absent:  build(scheme + "://" + closedPort(t) + "/"),
 	}
 }
 
@@ -138,6 +157,7 @@ func TestHTTPOddAnswers(t *testing.T) {
 		"a failure whose body breaks off":    {"HTTP/1.1 500 Oops\r\nContent-Length: 100\r\n\r\nhalf", hooks.Retry, "HTTP 500 Oops: half"},
 		"the body's first line is told":      {"HTTP/1.1 422 Unprocessable\r\n\r\n\n no \x1b stock \r\nmore", hooks.Drop, `HTTP 422 Unprocessable: no \x1b stock`},
 		"an encoded body is not":             {"HTTP/1.1 400 Bad\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b", hooks.Drop, "HTTP 400 Bad"},
+		"nothing but early hints":            {strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 20), hooks.Failed, "informational"},
 		"endless headers":                    {"HTTP/1.1 200 OK\r\nA: " + strings.Repeat("x", 1<<20) + "\r\n\r\n", hooks.Failed, "exceeded"},
 	} {
 		t.Run(name, func(t *testing.T) {

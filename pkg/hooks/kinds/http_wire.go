@@ -1,0 +1,191 @@
+package kinds
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A wire posts over plain HTTP/1.1, one goroutine a call: net/http's transport
+// hands each request through two more, which costs as much as the rest of a
+// small call. Parsing responses is left to net/http. TLS, proxies and large
+// bodies, whose answer may come before they are sent, take the transport.
+type wire struct {
+	addr   string
+	head   string // request line and Host
+	dialer *net.Dialer
+	pool   pool
+}
+
+// maxWireBody is the largest body that a wire sends: one that a socket takes
+// at once, so that nothing needs to read while it is being written.
+const maxWireBody = 32 << 10
+
+// newWire returns nil when e's URL is not for a wire.
+func newWire(e *endpoint) *wire {
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: e.url})
+	if e.url.Scheme != "http" || proxy != nil || err != nil || !plain(e.url.Host) || strings.Contains(e.url.Host, "%") {
+		return nil
+	}
+	port, host := e.url.Port(), e.host
+	if port == "" {
+		port = "80"
+	}
+	if host == "" {
+		host = e.url.Host
+	}
+	return &wire{
+		addr:   net.JoinHostPort(e.url.Hostname(), port),
+		head:   "POST " + e.url.RequestURI() + " HTTP/1.1\r\nHost: " + host + "\r\n",
+		dialer: newDialer(),
+		pool:   pool{limit: e.opts.Concurrency},
+	}
+}
+
+// post sends one request. The response's body must be closed. A kept connection
+// that ends before the first byte of an answer was closed by the server while
+// idle, most likely; the request is then sent once more on a new one.
+func (w *wire) post(ctx context.Context, fields []field, body []byte) (*http.Response, error) {
+	if c := w.pool.get(); c != nil {
+		res, err := w.exchange(ctx, c, fields, body)
+		if err == nil || c.got > 0 || ctx.Err() != nil {
+			return res, err
+		}
+	}
+	conn, err := w.dialer.DialContext(ctx, "tcp", w.addr)
+	if err != nil {
+		return nil, err
+	}
+	return w.exchange(ctx, newWireConn(conn), fields, body)
+}
+
+func (w *wire) exchange(ctx context.Context, c *wireConn, fields []field, body []byte) (*http.Response, error) {
+	stop := context.AfterFunc(ctx, func() { c.conn.SetDeadline(time.Unix(1, 0)) })
+	c.got, c.left = 0, maxResponseHeaders
+	// A server may answer and close without reading: its answer counts more
+	// than an error of writing.
+	writeErr := c.send(w.head, fields, body)
+	res, err := c.response()
+	if err != nil {
+		stop()
+		c.conn.Close()
+		if writeErr != nil && c.got == 0 {
+			err = writeErr
+		}
+		return nil, err
+	}
+	c.left = math.MaxInt64
+	reuse := writeErr == nil && !res.Close && res.StatusCode != http.StatusSwitchingProtocols
+	res.Body = &wireBody{ReadCloser: res.Body, w: w, c: c, stop: stop, reuse: reuse, ended: res.ContentLength == 0}
+	return res, nil
+}
+
+// wireConn is a connection with what belongs to it.
+type wireConn struct {
+	conn net.Conn
+	raw  syscall.RawConn // nil: none
+	in   *bufio.Reader
+	out  []byte
+	got  int64 // bytes read of the current answer
+	left int64 // bytes that may be read of it
+	born time.Time
+	used time.Time
+}
+
+func newWireConn(conn net.Conn) *wireConn {
+	c := &wireConn{conn: conn, born: time.Now()}
+	c.in = bufio.NewReader(c)
+	if s, ok := conn.(syscall.Conn); ok {
+		c.raw, _ = s.SyscallConn()
+	}
+	return c
+}
+
+// Read reads from the connection within the bound of the current answer.
+func (c *wireConn) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, fmt.Errorf("the response's headers exceeded %d bytes", maxResponseHeaders)
+	}
+	n, err := c.conn.Read(p[:min(int64(len(p)), c.left)])
+	c.got += int64(n)
+	c.left -= int64(n)
+	return n, err
+}
+
+// send writes the request in one piece.
+func (c *wireConn) send(head string, fields []field, body []byte) error {
+	b := append(c.out[:0], head...)
+	for _, f := range fields {
+		b = append(b, f.name...)
+		b = append(b, ": "...)
+		b = append(b, f.value...)
+		b = append(b, "\r\n"...)
+	}
+	b = strconv.AppendInt(append(b, "Content-Length: "...), int64(len(body)), 10)
+	b = append(append(b, "\r\n\r\n"...), body...)
+	c.out = b
+	_, err := c.conn.Write(b)
+	return err
+}
+
+// response reads an answer's head, past the informational ones.
+func (c *wireConn) response() (*http.Response, error) {
+	for range 6 {
+		res, err := http.ReadResponse(c.in, nil)
+		if err != nil {
+			return nil, err
+		}
+		if res.StatusCode >= 200 || res.StatusCode == http.StatusSwitchingProtocols || res.StatusCode < 100 {
+			return res, nil
+		}
+	}
+	return nil, errors.New("too many informational (1xx) responses")
+}
+
+// alive reports whether an idle connection is still open and silent.
+func (c *wireConn) alive() bool {
+	if c.raw == nil {
+		return true
+	}
+	var seen error
+	err := c.raw.Read(func(fd uintptr) bool {
+		var b [1]byte
+		_, _, seen = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
+		return true
+	})
+	return err == nil && (seen == syscall.EAGAIN || seen == syscall.EWOULDBLOCK)
+}
+
+// wireBody is a response's body; closing it hands the connection back when the
+// whole answer has been read.
+type wireBody struct {
+	io.ReadCloser
+	w            *wire
+	c            *wireConn
+	stop         func() bool
+	reuse, ended bool
+}
+
+func (b *wireBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.ended = b.ended || err == io.EOF
+	return n, err
+}
+
+// Close never reads on, unlike the body of net/http that it wraps.
+func (b *wireBody) Close() error {
+	if b.stop() && b.reuse && b.ended && b.c.in.Buffered() == 0 {
+		b.w.pool.put(b.c)
+		return nil
+	}
+	return b.c.conn.Close()
+}

@@ -58,9 +58,9 @@ func (g *globals) bind(root *cobra.Command) {
 	g.output = choice{value: "text", allowed: []string{"text", "json", "github", "junit", "sarif"}}
 	g.color = choice{value: "auto", allowed: []string{"auto", "always", "never"}}
 	f := root.PersistentFlags()
-	f.StringVarP(&g.file, "file", "f", defaultFile, `the spec; "-" is standard input`)
-	f.StringVar(&g.url, "url", "", "broker to use instead of broker.url, as amqp:// or amqps://")
-	f.StringVar(&g.managementURL, "management-url", "", "management API to use instead of broker.management_url")
-	f.Var(&g.output, "output", "form of the result: text or json, more on some commands")
-	f.Var(&g.color, "color", "colours: auto, always or never; NO_COLOR turns auto off")
+	f.StringVarP(&g.file, "file", "f", defaultFile, "the spec, as `FILE`; \"-\" is standard input")
+	f.StringVar(&g.url, "url", "", "broker to use instead of broker.url, as an amqp:// or amqps:// `URL`")
+	f.StringVar(&g.managementURL, "management-url", "", "management API to use instead of broker.management_url, as an http:// `URL`")
+	f.Var(&g.output, "output", "`form` of the result: text or json, more on some commands")
+	f.Var(&g.color, "color", "`when` to use colours: auto, always or never; NO_COLOR turns auto off")
 }

@@ -16,13 +16,15 @@ import (
 //   - Colours appear only on a terminal, never when NO_COLOR is set or TERM is
 //     "dumb"; --color=always and --color=never overrule all of that.
 //   - Prose is wrapped to the terminal, at most maxWidth columns, and to
-//     pipeWidth columns elsewhere. Tables are never wrapped.
+//     pipeWidth columns elsewhere. The last column of a table is wrapped to the
+//     terminal where that leaves it readable; elsewhere a row is one line.
 //   - Control characters in names and messages are escaped, so that a queue's
 //     name or a server's answer cannot drive the terminal.
 const (
 	pipeWidth = 80
 	minWidth  = 40
 	maxWidth  = 100
+	minColumn = 24 // the narrowest last column of a table
 )
 
 type colour string
@@ -42,7 +44,8 @@ type console struct {
 	w        io.Writer
 	terminal bool
 	colours  bool
-	width    int
+	width    int // of prose
+	columns  int // of the terminal; 0: not one
 }
 
 // paint wraps text in an escape sequence where colours are wanted.
@@ -67,7 +70,7 @@ func terminalOf(w any) console {
 	if err != nil || width <= 0 {
 		width = pipeWidth
 	}
-	return console{terminal: true, width: max(minWidth, min(width, maxWidth))}
+	return console{terminal: true, width: max(minWidth, min(width, maxWidth)), columns: width}
 }
 
 // wantColours applies --color, NO_COLOR and TERM to one stream.

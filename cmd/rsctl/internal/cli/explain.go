@@ -34,7 +34,7 @@ spec, never as what they hold.`,
 		ValidArgsFunction: a.firstQueue,
 		RunE:              func(_ *cobra.Command, args []string) error { return explain(a, f, args) },
 	}
-	cmd.Flags().Var(&f.graph, "graph", "draw the topology instead: mermaid or dot")
+	cmd.Flags().Var(&f.graph, "graph", "draw the topology instead, in this `language`: mermaid or dot")
 	complete(cmd, "graph", f.graph.complete)
 	return cmd
 }

@@ -58,14 +58,14 @@ Header values are text; name:=value takes true, false, null, numbers or JSON.`,
 
 func (f *publishFlags) bind(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.body, "body", "", "body")
-	fl.StringVar(&f.bodyFile, "body-file", "", `file with the body; "-" is standard input`)
-	fl.StringVar(&f.exchange, "exchange", "", "exchange to publish to instead of a queue")
-	fl.StringVar(&f.routingKey, "routing-key", "", "routing key; with --exchange")
-	fl.StringArrayVar(&f.headers, "header", nil, "header as name=text or name:=json; may be repeated")
-	fl.StringArrayVar(&f.properties, "property", nil, "property as name=value; may be repeated")
-	fl.StringVar(&f.id, "id", "", "message id; with --count a number is appended (default: random)")
-	fl.IntVar(&f.count, "count", 1, "how many messages to send")
+	fl.StringVar(&f.body, "body", "", "`TEXT` of the body")
+	fl.StringVar(&f.bodyFile, "body-file", "", "`FILE` with the body; \"-\" is standard input")
+	fl.StringVar(&f.exchange, "exchange", "", "exchange to publish to instead of a queue, by `NAME`")
+	fl.StringVar(&f.routingKey, "routing-key", "", "routing `KEY`; with --exchange")
+	fl.StringArrayVar(&f.headers, "header", nil, "header as `NAME=TEXT` or NAME:=JSON; may be repeated")
+	fl.StringArrayVar(&f.properties, "property", nil, "property as `NAME=VALUE`; may be repeated")
+	fl.StringVar(&f.id, "id", "", "message `ID`; with --count a number is appended (default: random)")
+	fl.IntVar(&f.count, "count", 1, "send `N` messages")
 	bindTimeout(cmd, &f.timeout)
 }
 

@@ -39,7 +39,8 @@ password, vhost or permission is not.
 The first SIGINT or SIGTERM drains: no new deliveries, running handlers finish,
 up to --shutdown-timeout. A second one stops at once; what was not settled is
 delivered again. Exit code 0 after a drain, 1 when the spec, the topology or a
-handler does not allow a start, 3 when the broker refuses.
+handler does not allow a start, 3 when the broker refuses or a drain was cut
+short.
 
 In a container start rsctl under an init (docker run --init): as process 1 it
 does not collect processes that a handler leaves behind.`,
@@ -56,11 +57,11 @@ does not collect processes that a handler leaves behind.`,
 
 func (f *runFlags) bind(a *app, cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.queues, "queue", nil, "consume only this queue; may be repeated")
+	fl.StringArrayVar(&f.queues, "queue", nil, "consume only this `QUEUE`; may be repeated")
 	fl.BoolVar(&f.drain, "drain", false, "stop when the queues are empty")
 	fl.DurationVar(&f.shutdownTimeout, "shutdown-timeout", runtime.DefaultShutdownTimeout, "longest drain after a signal")
-	fl.Var(&f.logFormat, "log-format", "auto (text on a terminal, json otherwise), text or json")
-	fl.Var(&f.logLevel, "log-level", "least level that is logged: debug, info, warn or error")
+	fl.Var(&f.logFormat, "log-format", "`form` of the log: auto (text on a terminal, json otherwise), text or json")
+	fl.Var(&f.logLevel, "log-level", "least `level` that is logged: debug, info, warn or error")
 	complete(cmd, "queue", a.completeQueues)
 	complete(cmd, "log-format", f.logFormat.complete)
 	complete(cmd, "log-level", f.logLevel.complete)
@@ -94,7 +95,15 @@ func run(ctx context.Context, a *app, f runFlags) error {
 	defer stop()
 	cfg := w.config(log)
 	cfg.Drain, cfg.ShutdownTimeout = f.drain, f.shutdownTimeout
-	return startError(runtime.Run(intake, work, cfg))
+	log.Info("starting", "queues", w.names, "broker", s.Broker.URL.String())
+	if err := runtime.Run(intake, work, cfg); err != nil {
+		return startError(err)
+	}
+	if work.Err() != nil {
+		return &failure{err: errors.New("stopped before the drain was over; what was not settled will be delivered again")}
+	}
+	log.Info("stopped", "cause", context.Cause(intake))
+	return nil
 }
 
 // startError makes a refused start the answer no; other errors are failures.

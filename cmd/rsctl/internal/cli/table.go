@@ -40,7 +40,7 @@ func (t *table) print(c console, indent string) {
 	widths := columnWidths(rows)
 	var b strings.Builder
 	for _, row := range rows {
-		b.WriteString(indent + line(c, row, widths) + "\n")
+		b.WriteString(c.line(indent, row, widths) + "\n")
 	}
 	_, _ = io.WriteString(c.w, b.String()) // a failed write is kept by the writer
 }
@@ -58,19 +58,26 @@ func columnWidths(rows [][]cell) []int {
 	return widths
 }
 
-func line(c console, row []cell, widths []int) string {
+// line renders one row; its last cell goes on below itself when the terminal is
+// too narrow for it.
+func (c console) line(indent string, row []cell, widths []int) string {
 	last := len(row) - 1
 	for last > 0 && row[last].text == "" {
 		last--
 	}
 	var b strings.Builder
-	for i, f := range row[:last+1] {
+	b.WriteString(indent)
+	used := len(indent)
+	for i, f := range row[:last] {
 		text := oneLine(f.text)
-		b.WriteString(c.paint(f.colour, text))
-		if i < last {
-			b.WriteString(strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+2))
-		}
+		b.WriteString(c.paint(f.colour, text) + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text)+2))
+		used += widths[i] + 2
 	}
+	text := oneLine(row[last].text)
+	if c.columns-used >= minColumn {
+		text = strings.TrimLeft(wrap(strings.Repeat(" ", used), text, c.columns), " ")
+	}
+	b.WriteString(c.paint(row[last].colour, text))
 	return b.String()
 }
 

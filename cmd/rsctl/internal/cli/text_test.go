@@ -75,6 +75,23 @@ func TestTable(t *testing.T) {
 	}
 }
 
+func TestTableOnANarrowTerminal(t *testing.T) {
+	t.Parallel()
+	tab := table{head: []string{"A", "B"}}
+	tab.row("one", "two three four five six seven eight")
+	var out bytes.Buffer
+	tab.print(console{w: &out, columns: 32}, "  ")
+	want := "  A    B\n  one  two three four five six\n       seven eight\n"
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
+	}
+	out.Reset()
+	tab.print(console{w: &out, columns: 20}, "  ")
+	if want := "  A    B\n  one  two three four five six seven eight\n"; out.String() != want {
+		t.Errorf("a column too narrow to read is left alone, got\n%s", out.String())
+	}
+}
+
 func TestWrap(t *testing.T) {
 	t.Parallel()
 	got := wrap("  type  ", "one two three four", 17)

@@ -44,7 +44,7 @@ func (f fault) describe(n *node) (rule, message, hint string) {
 }
 
 func (f fault) hint(n *node) string {
-	number := strings.Contains(f.want, "number")
+	number := strings.Contains(f.want, "number") || f.want == "must be 1"
 	switch {
 	case n.kind != scalar:
 		return ""

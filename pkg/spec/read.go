@@ -97,6 +97,7 @@ func decodeOne(dec *yaml.Decoder, into *yaml.Node) (err error) {
 
 var (
 	yamlLine      = regexp.MustCompile(`line ([0-9]+): `)
+	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
 	parserMessage = regexp.MustCompile(`^did not find expected (key|node content|',' or|'-'|<)`)
 )
 
@@ -117,7 +118,11 @@ func (p *parser) syntax(data []byte, err error) {
 		p.err(Pos{tab, col}, "yaml-tab", fmt.Sprintf("line %d is indented with a tab", tab), "YAML indents with spaces")
 		return
 	}
-	p.err(Pos{line, 1}, "yaml-syntax", "not valid YAML: "+message, syntaxHint(lines, line))
+	at := Pos{line, 1}
+	if m := unknownAnchor.FindStringSubmatch(message); m != nil {
+		at = find(lines, "*"+m[1])
+	}
+	p.err(at, "yaml-syntax", "not valid YAML: "+short(message), syntaxHint(lines, line, message))
 }
 
 // tabNear finds a line indented with a tab at the line of an error, or at its
@@ -134,13 +139,4 @@ func tabNear(lines []string, line int) (at, col int) {
 		}
 	}
 	return 0, 0
-}
-
-func syntaxHint(lines []string, line int) string {
-	for _, n := range []int{line, line + 1, line - 1} {
-		if n >= 1 && n <= len(lines) && strings.Contains(lines[n-1], "${") {
-			return `put a value with ${…} in quotes, above all inside [ ] and { }`
-		}
-	}
-	return ""
 }

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -12,6 +13,9 @@ func nearest(word string, candidates []string) string {
 		return ""
 	}
 	best, bestAt := "", max(len(word)/3, 1)
+	if i := slices.IndexFunc(candidates, func(c string) bool { return len(word) > 2 && strings.HasPrefix(c, word) && c != word }); i >= 0 {
+		return candidates[i] // begun and not finished: dlx, plugin, max
+	}
 	for _, c := range candidates {
 		if d := distance(strings.ToLower(word), c); d <= min(bestAt, 3) && (best == "" || d < bestAt) {
 			best, bestAt = c, d
@@ -44,10 +48,32 @@ func distance(a, b string) int {
 	return one[len(b)]
 }
 
-// suggestion is a hint: the word that was probably meant, or all of them.
+// suggestion is a hint: the word that was probably meant, the place where the
+// word belongs, or all words that are allowed.
 func suggestion(word string, allowed []string) string {
 	if near := nearest(word, allowed); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
+	if place := home(word); place != "" {
+		return fmt.Sprintf("%s belongs %s", word, place)
+	}
 	return "allowed here: " + strings.Join(allowed, ", ")
+}
+
+// home says where a key belongs that stands in the wrong mapping.
+func home(word string) string {
+	if document().known(word) {
+		return "at the top of the file"
+	}
+	for _, place := range []struct{ def, name string }{
+		{"queue", "under an item of queues"}, {"handler", "under handler"}, {"delayObject", "under delay"},
+		{"backoffObject", "under backoff"}, {"broker", "under broker"}, {"batch", "under batch"},
+		{"breaker", "under breaker"}, {"consumer", "under consumer"}, {"binding", "under an item of bindings"},
+		{"retryPublisher", "under retry_publisher"}, {"tls", "under tls"},
+	} {
+		if document().at([]string{"$defs", place.def}).known(word) {
+			return place.name
+		}
+	}
+	return ""
 }

@@ -91,6 +91,7 @@ func (c *compiler) queue(q *spec.Queue) {
 	}
 	for _, w := range f.queues {
 		w.Origin.Queues, w.Origin.Pos = []string{q.Name}, at
+		w.WaitsFor = w.Origin.Queues
 		c.addDerived(w)
 	}
 	c.addQueue(workQueue(q, f.arguments))

@@ -2,7 +2,6 @@ package topology
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/rsctl/rsctl/pkg/settle"
@@ -101,20 +100,7 @@ func sortedTiers(q *spec.Queue) []time.Duration {
 	return slices.Compact(tiers)
 }
 
+// tierName is the same however the spec writes the delay: 60s and 1m are "1m".
 func (s dlxTTL) tierName(q *spec.Queue, tier time.Duration) string {
-	return s.base(q) + "." + tierSuffix(tier)
-}
-
-// tierSuffix writes a delay with the largest unit that divides it, so that one
-// delay has one name however the spec wrote it: 60s and 1m are both "1m".
-func tierSuffix(d time.Duration) string {
-	for _, u := range []struct {
-		size time.Duration
-		name string
-	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}} {
-		if d%u.size == 0 {
-			return strconv.FormatInt(int64(d/u.size), 10) + u.name
-		}
-	}
-	return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
+	return s.base(q) + "." + spec.FormatDuration(tier)
 }

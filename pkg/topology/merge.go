@@ -56,6 +56,7 @@ func (c *compiler) addDerived(q Queue) {
 		have := &c.out.Queues[c.queues[q.Name]]
 		have.Origin.add(q.Origin.Queues...)
 		have.DeadLetterOf = union(have.DeadLetterOf, q.DeadLetterOf)
+		have.WaitsFor = union(have.WaitsFor, q.WaitsFor)
 		return
 	}
 	c.addQueue(q)
@@ -74,6 +75,7 @@ func (c *compiler) addQueue(q Queue) {
 	}
 	have.Origin.add(q.Origin.Queues...)
 	have.DeadLetterOf = union(have.DeadLetterOf, q.DeadLetterOf)
+	have.WaitsFor = union(have.WaitsFor, q.WaitsFor)
 }
 
 func (c *compiler) addBinding(b Binding) {
@@ -117,6 +119,7 @@ func sameExchange(a, b Exchange) bool {
 func sameQueue(a, b Queue) bool {
 	a.Origin, b.Origin = Origin{Role: a.Origin.Role}, Origin{Role: b.Origin.Role}
 	a.DeadLetterOf, b.DeadLetterOf = nil, nil
+	a.WaitsFor, b.WaitsFor = nil, nil
 	return reflect.DeepEqual(a, b)
 }
 

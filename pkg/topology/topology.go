@@ -72,6 +72,8 @@ type Queue struct {
 	AcceptExisting bool
 	// DeadLetterOf are the queues of the spec whose spent messages end here.
 	DeadLetterOf []string
+	// WaitsFor are the queues of the spec whose delayed copies wait here.
+	WaitsFor []string
 	// RejectsOriginals is set for a classic queue whose retried originals end by
 	// a reject: with a dead-letter route, even one from a policy, each of them
 	// also goes there.

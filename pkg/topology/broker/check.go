@@ -43,8 +43,18 @@ func Verify(ctx context.Context, s *Session, t *topology.Topology) (*Report, err
 }
 
 func (a *attempt) verifyExchange(ctx context.Context, x topology.Exchange) (Finding, error) {
-	x.External, x.Type = true, ""
-	return a.lookExchange(ctx, x)
+	f := exchangeFinding(x)
+	here, answer, err := a.exchangePresence(ctx, x.Name)
+	switch {
+	case err != nil:
+		return f, err
+	case here == absent:
+		return a.absentExchange(ctx, x)
+	case here == unseen:
+		return notSeen(f, answer, "the exchange is"), nil
+	}
+	f.State = OK
+	return f, nil
 }
 
 func (a *attempt) verifyQueue(ctx context.Context, q topology.Queue) (Finding, error) {
@@ -105,7 +115,8 @@ func (a *attempt) unlike(f Finding, err error) (Finding, error) {
 }
 
 // lookQueue checks an existing queue against q. Of an external queue only what
-// the spec relies on counts: its type and the arguments that q names.
+// the spec relies on counts: its type, the arguments that q names, and that a
+// waiting queue has somewhere to send expired copies.
 func (a *attempt) lookQueue(ctx context.Context, q topology.Queue) (Finding, error) {
 	f, here, err := a.seeQueue(ctx, q)
 	if err != nil || here != there {
@@ -116,6 +127,7 @@ func (a *attempt) lookQueue(ctx context.Context, q topology.Queue) (Finding, err
 		return a.unlike(f, err)
 	}
 	if q.External {
+		f = warnWaiting(f, q, ds)
 		ds = slices.DeleteFunc(ds, func(d difference) bool { _, named := q.Arguments[d.key]; return !named })
 	}
 	if len(ds) > 0 {
@@ -123,6 +135,19 @@ func (a *attempt) lookQueue(ctx context.Context, q topology.Queue) (Finding, err
 	}
 	return a.warnDeadLetter(f, q), nil
 }
+
+// warnWaiting warns about an external waiting queue that sends nothing back. The
+// comparison names every argument that such a queue has and q does not.
+func warnWaiting(f Finding, q topology.Queue, ds []difference) Finding {
+	_, named := q.Arguments[keyDeadLetter]
+	routed := slices.ContainsFunc(ds, func(d difference) bool { return d.key == keyDeadLetter })
+	if len(q.WaitsFor) == 0 || named || routed {
+		return f
+	}
+	return warn(f, []string{fmt.Sprintf("it has no %s: unless a policy sets one, copies of %s that expire here are dropped", keyDeadLetter, quoteAll(q.WaitsFor))})
+}
+
+const keyDeadLetter = "x-dead-letter-exchange"
 
 // lookExchange checks an existing exchange against x; of an external one only
 // its type, where the spec gives it, and the arguments that x names.

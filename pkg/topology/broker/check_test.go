@@ -243,3 +243,49 @@ func TestACancelledContextEndsTheAttempt(t *testing.T) {
 		t.Errorf("Apply() = %v, want the context's error", err)
 	}
 }
+
+func TestAnExternalWaitingQueueMustLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.declare("back", amqp.Table{"x-queue-type": "classic", "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "a"})
+	b.declare("nowhere", amqp.Table{"x-queue-type": "classic"})
+	external := func(q *spec.Queue) { q.External = true }
+	waits := func(in string) func(*spec.Queue) {
+		return func(q *spec.Queue) { q.Delay = &spec.Delay{Strategy: "dlx_ttl", WaitingQueue: in} }
+	}
+	top := b.compile(queues(queue("a", waits("back")), queue("b", waits("nowhere")), queue("back", external), queue("nowhere", external)))
+	for _, r := range []*broker.Report{b.apply(top), b.check(top, nil)} {
+		want(t, find(t, r, "queue", "back"), broker.OK, "")
+		want(t, find(t, r, "queue", "nowhere"), broker.Warned, `copies of "b" that expire here are dropped`)
+	}
+}
+
+func TestASessionDialsAgainWhenItsConnectionIsGone(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.declare("q", amqp.Table{"x-queue-type": "classic"})
+	top := b.compile(queues(queue("q", nil)))
+	gone, err := broker.Dial(t.Context(), b.broker, "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := broker.On(gone, func(ctx context.Context) (*amqp.Connection, error) { return broker.Dial(ctx, b.broker, "second") })
+	r, err := broker.Verify(t.Context(), s, top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want(t, find(t, r, "queue", "q"), broker.OK, "")
+	second := s.Conn()
+	if second == gone || second.IsClosed() {
+		t.Fatal("the session has no connection of its own")
+	}
+	if err := s.Close(); err != nil || !second.IsClosed() {
+		t.Errorf("Close() = %v, closed %t", err, second.IsClosed())
+	}
+	if _, err := broker.Verify(t.Context(), broker.On(gone, nil), top); err == nil {
+		t.Error("no error without a connection and without a dialler")
+	}
+}

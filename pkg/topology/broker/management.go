@@ -2,12 +2,10 @@ package broker
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -57,26 +55,18 @@ func NewManagement(b spec.Broker) (*Management, error) {
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
 	if b.TLS != nil {
-		if transport.TLSClientConfig, err = managementTLS(b.TLS, base); err != nil {
+		if transport.TLSClientConfig, err = clientTLS(b.TLS); err != nil {
 			return nil, err
+		}
+		if base.Hostname() != uri.Host {
+			transport.TLSClientConfig.ServerName = "" // the name of another host
 		}
 	}
 	m.client = &http.Client{Transport: transport, Timeout: managementTimeout}
 	return m, nil
 }
 
-// managementTLS uses the files of the AMQP connection; its server name only
-// where both are on one host, because it is that host's.
-func managementTLS(t *spec.TLS, base *url.URL) (*tls.Config, error) {
-	cfg, err := clientTLS(t)
-	if err == nil && net.ParseIP(base.Hostname()) == nil && base.Hostname() != "localhost" {
-		cfg.ServerName = ""
-	}
-	return cfg, err
-}
-
-// get reads /api/path, whose %s are the vhost and names, into out. The error is
-// one line for people.
+// get reads /api/path into out. The error is one line for people.
 func (m *Management) get(ctx context.Context, path string, out any) error {
 	u := m.base.JoinPath("api").String() + "/" + path
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u, nil)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -57,6 +58,7 @@ func refusedOpen(at string, uri amqp.URI, answer *amqp.Error) error {
 	switch {
 	case answer.Code == codeAccessRefused:
 		return refuseLogin(uri)
+	case limitText.MatchString(answer.Reason):
 	case answer.Code == codeNotAllowed && strings.Contains(answer.Reason, "not found"):
 		return &Refusal{Code: codeNotAllowed, Message: fmt.Sprintf("%s: vhost %q does not exist", at, uri.Vhost),
 			Hint: "create it (rabbitmqctl add_vhost), or correct the path of broker.url; /%2F is the vhost \"/\""}
@@ -66,6 +68,8 @@ func refusedOpen(at string, uri amqp.URI, answer *amqp.Error) error {
 	}
 	return fmt.Errorf("%s: %s", at, words(answer))
 }
+
+var limitText = regexp.MustCompile(`limit \(\d+\) is reached`)
 
 func refusedTLS(at string, err error) error {
 	var verify *tls.CertificateVerificationError

@@ -37,7 +37,9 @@ type Reading struct {
 func Read(queue string, t settle.Type, d *amqp.Delivery) Reading {
 	r := Reading{Exchange: d.Exchange, RoutingKey: d.RoutingKey}
 	if foreign := ownedByAnother(queue, d.Headers); !foreign {
-		r.Counted, r.CountProblem = readCount(d.Headers)
+		if !diedIn(queue, d.Headers) {
+			r.Counted, r.CountProblem = readCount(d.Headers)
+		}
 		r.readOrigin(d.Headers)
 	} else if _, dead := d.Headers[HeaderReason]; dead {
 		r.readOrigin(d.Headers)
@@ -55,6 +57,21 @@ func Read(queue string, t settle.Type, d *amqp.Delivery) Reading {
 func ownedByAnother(queue string, h amqp.Table) bool {
 	owner, ok := h[HeaderQueue].(string)
 	return ok && owner != queue
+}
+
+// diedIn reports whether queue has given the message up since its last copy, so
+// that whoever put it back, with its headers, starts it afresh. A copy leaves the
+// history behind, hence an entry of this queue is younger than the count. The
+// reason tells a death from waiting in the queue for too long.
+func diedIn(queue string, h amqp.Table) bool {
+	deaths, _ := h[headerDeath].([]any)
+	for _, v := range deaths {
+		death, _ := v.(amqp.Table)
+		if death["queue"] == queue && (death["reason"] == "rejected" || death["reason"] == "delivery_limit") {
+			return true
+		}
+	}
+	return false
 }
 
 func (r *Reading) readOrigin(h amqp.Table) {

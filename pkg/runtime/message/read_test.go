@@ -79,6 +79,11 @@ func TestReadProblemStaysShort(t *testing.T) {
 	}
 }
 
+// deaths is a history as the broker writes it.
+func deaths(queue, reason string) []any {
+	return []any{amqp.Table{"queue": queue, "reason": reason, "count": int64(1), "exchange": "", "routing-keys": []any{queue}}}
+}
+
 func TestReadScope(t *testing.T) {
 	t.Parallel()
 	type table = amqp.Table
@@ -109,6 +114,23 @@ func TestReadScope(t *testing.T) {
 			table{message.HeaderQueue: "bills", message.HeaderReason: "max_attempts", message.HeaderExchange: "", message.HeaderRoutingKey: "bills"},
 			0, "", "bills",
 		},
+		{
+			"a count from before this queue gave the message up is spent",
+			table{message.HeaderCount: "2", message.HeaderQueue: "orders", "x-death": deaths("orders", "rejected")}, 0, "events", "order.new",
+		},
+		{
+			"so is one from before the server's delivery limit",
+			table{message.HeaderCount: "2", "x-death": deaths("orders", "delivery_limit")}, 0, "events", "order.new",
+		},
+		{
+			"a copy that has waited elsewhere keeps its count",
+			table{message.HeaderCount: "2", "x-death": deaths("orders.retry", "expired")}, 2, "events", "order.new",
+		},
+		{
+			"a message that expired in this queue keeps its count",
+			table{message.HeaderCount: "2", "x-death": deaths("orders", "expired")}, 2, "events", "order.new",
+		},
+		{"a history of another shape says nothing", table{message.HeaderCount: "2", "x-death": []any{"orders", nil}}, 2, "events", "order.new"},
 		{"a queue mark of another type is no mark", table{message.HeaderCount: "2", message.HeaderQueue: int64(1)}, 2, "events", "order.new"},
 		{"half an origin is none", table{message.HeaderExchange: "e"}, 0, "events", "order.new"},
 		{"an origin of another type is none", table{message.HeaderExchange: "e", message.HeaderRoutingKey: int32(1)}, 0, "events", "order.new"},

@@ -1,0 +1,109 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/e2e/internal/harness"
+)
+
+const killSpec = `version: 1
+broker: {url: "${AMQP_URL}"}
+declare_topology: true
+queues:
+  - name: orders
+    type: %s
+    max_attempts: 3
+    dead_letter: orders.dead
+    concurrency: 16
+    handler: {exec: [./flaky.sh]}
+`
+
+// flakyHook fails for about 3 of 10 messages.
+const flakyHook = `#!/bin/sh
+n=$(od -An -N1 -tu1 /dev/urandom)
+echo "$RSCTL_MESSAGE_ID" >>"$RUNS"
+[ "$n" -ge 77 ] || exit 75
+echo "$RSCTL_MESSAGE_ID" >>"$DONE"
+`
+
+func TestKilledRunLosesNoMessage(t *testing.T) {
+	t.Parallel()
+	for _, queueType := range []string{"classic", "quorum"} {
+		t.Run(queueType+" queue", func(t *testing.T) {
+			t.Parallel()
+			const messages, kills = 2000, 5
+			b := harness.NewBroker(t)
+			file := harness.Spec(t, fmt.Sprintf(killSpec, queueType), map[string]string{"flaky.sh": flakyHook})
+			dir := t.TempDir()
+			runs, done := filepath.Join(dir, "runs"), filepath.Join(dir, "done")
+			env := []string{"RUNS=" + runs, "DONE=" + done}
+			b.MustRsctl(nil, "-f", file, "apply")
+			b.Publish("", "orders", numbered(messages)...)
+
+			for i := range kills {
+				seen := len(linesOf(t, runs))
+				p := b.StartRsctl(env, "-f", file, "run")
+				harness.Eventually(t, fmt.Sprintf("hooks running before kill %d", i+1), func() bool {
+					return len(linesOf(t, runs)) >= seen+messages/10
+				})
+				p.Kill()
+			}
+			b.MustRsctl(env, "-f", file, "run", "--drain")
+
+			finished := map[string]bool{}
+			for _, id := range linesOf(t, done) {
+				finished[id] = true
+			}
+			acked := len(finished)
+			dead := harness.IDs(b.Take("orders.dead"))
+			for _, id := range dead {
+				finished[id] = true
+			}
+			if missing := missing(messages, finished); len(missing) > 0 {
+				t.Errorf("%d of %d messages are neither acked nor dead-lettered: %q", len(missing), messages, missing)
+			}
+			if len(dead) == 0 {
+				t.Errorf("no message was dead-lettered; the hook did not fail at random")
+			}
+			if n := b.Ready("orders"); n != 0 {
+				t.Errorf("orders still holds %d messages", n)
+			}
+			t.Logf("%d acked, %d dead-lettered, %d hook runs", acked, len(dead), len(linesOf(t, runs)))
+		})
+	}
+}
+
+func numbered(n int) []amqp.Publishing {
+	messages := make([]amqp.Publishing, 0, n)
+	for i := range n {
+		messages = append(messages, amqp.Publishing{MessageId: fmt.Sprintf("m-%04d", i), DeliveryMode: amqp.Persistent})
+	}
+	return messages
+}
+
+func missing(n int, finished map[string]bool) []string {
+	var ids []string
+	for i := range n {
+		if id := fmt.Sprintf("m-%04d", i); !finished[id] {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// linesOf returns the complete lines of a file that may not be there yet.
+func linesOf(t *testing.T, path string) []string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(data), "\n")
+	return lines[:len(lines)-1]
+}

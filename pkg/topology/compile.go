@@ -91,7 +91,11 @@ func (c *compiler) queue(q *spec.Queue) {
 	}
 	for _, w := range f.queues {
 		w.Origin.Queues, w.Origin.Pos = []string{q.Name}, at
-		w.WaitsFor = w.Origin.Queues
+		if w.AcceptExisting {
+			w = c.keepEverything(w)
+		} else {
+			w.WaitsFor = w.Origin.Queues
+		}
 		c.addDerived(w)
 	}
 	c.addQueue(workQueue(q, f.arguments))
@@ -154,20 +158,24 @@ func workQueue(q *spec.Queue, delayArgs map[string]any) Queue {
 	}
 }
 
-// deadLetter adds the queue that takes the spent messages of q. A quorum one
-// has no delivery limit where the server has a default: since 4.3 the delivery
-// count travels with a dead-lettered message, and a limited queue would drop it
-// at the first peek.
+// deadLetter adds the queue that takes the spent messages of q.
 func (c *compiler) deadLetter(q *spec.Queue) {
-	args := map[string]any{"x-queue-type": string(q.Type)}
-	if q.Type == spec.Quorum && c.srv.unlimitedDeliveries() {
-		args["x-delivery-limit"] = int64(-1)
-	}
-	c.addDerived(Queue{
+	c.addDerived(c.keepEverything(Queue{
 		Name: q.DeadLetter, Type: settle.Type(q.Type), Durable: true,
-		AcceptExisting: true, DeadLetterOf: []string{q.Name}, Arguments: args,
-		Origin: Origin{Role: RoleDeadLetter, Queues: []string{q.Name}, Pos: q.At("dead_letter")},
-	})
+		AcceptExisting: true, DeadLetterOf: []string{q.Name},
+		Arguments: map[string]any{"x-queue-type": string(q.Type)},
+		Origin:    Origin{Role: RoleDeadLetter, Queues: []string{q.Name}, Pos: q.At("dead_letter")},
+	}))
+}
+
+// keepEverything takes the delivery limit from a quorum queue where the server
+// has a default: since 4.3 the delivery count travels with a dead-lettered
+// message, and a limited queue would drop it at the first look.
+func (c *compiler) keepEverything(q Queue) Queue {
+	if q.Type == settle.Quorum && c.srv.unlimitedDeliveries() {
+		q.Arguments = with(q.Arguments, map[string]any{"x-delivery-limit": int64(-1)})
+	}
+	return q
 }
 
 // bind adds the bindings of q: its own, those its retry publisher needs, and

@@ -104,7 +104,7 @@ func ladder() fragment {
 			{Name: ladderDeliver, Type: "topic", Durable: true,
 				Arguments: map[string]any{"alternate-exchange": ladderNowhere}},
 		},
-		queues: []Queue{ladderQueue(ladderNowhere, nil)},
+		queues: []Queue{nowhere()},
 		bindings: []Binding{
 			{Source: ladderNowhere, Destination: ladderNowhere},
 		},
@@ -124,6 +124,13 @@ func ladder() fragment {
 		next = name
 	}
 	return f
+}
+
+// nowhere keeps what no queue takes, as a dead-letter queue does.
+func nowhere() Queue {
+	q := ladderQueue(ladderNowhere, nil)
+	q.AcceptExisting = true
+	return q
 }
 
 func ladderQueue(name string, args map[string]any) Queue {

@@ -307,3 +307,24 @@ func TestStrategyLimitsAreTheServers(t *testing.T) {
 		}
 	}
 }
+
+func TestTheLadderIsSharedAndItsLastPlaceKeepsEverything(t *testing.T) {
+	t.Parallel()
+	levels := &spec.Delay{Strategy: "levels"}
+	s := queues(spec.Queue{Name: "a", Type: spec.Classic, Delay: levels}, spec.Queue{Name: "b", Type: spec.Quorum, Delay: levels})
+	for version, limit := range map[string]any{"3.13.7": nil, "4.0.5": int64(-1), "": int64(-1)} {
+		top := topology.Compile(&s, topology.Server{Version: version})
+		if x, q, b := len(top.Exchanges), len(top.Queues), len(top.Bindings); x != 30 || q != 29+2 || b != 1+2*28+2 {
+			t.Errorf("%d exchanges, %d queues, %d bindings", x, q, b)
+		}
+		nowhere := walk{Topology: top}.queue("rsctl.v1.undelivered")
+		if nowhere.Arguments["x-delivery-limit"] != limit || !nowhere.AcceptExisting || !slices.Equal(nowhere.Origin.Queues, []string{"a", "b"}) {
+			t.Errorf("RabbitMQ %q: %+v, want limit %v", version, nowhere, limit)
+		}
+		for _, q := range top.Queues {
+			if strings.Contains(q.Name, ".level-") && q.Arguments["x-dead-letter-strategy"] != "at-least-once" {
+				t.Errorf("%s can lose copies: %v", q.Name, q.Arguments)
+			}
+		}
+	}
+}

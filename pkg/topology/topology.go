@@ -66,9 +66,9 @@ type Queue struct {
 	Type                           settle.Type
 	Durable, Exclusive, AutoDelete bool
 	External                       bool
-	// AcceptExisting is set for a dead-letter queue that the spec only names:
-	// one that exists is taken as it is, with a warning where its arguments
-	// would lose messages.
+	// AcceptExisting is set for a dead-letter queue that the spec only names,
+	// and for the last place of the ladder: one that exists is taken as it is,
+	// with a warning where its arguments would lose messages.
 	AcceptExisting bool
 	// DeadLetterOf are the queues of the spec whose spent messages end here.
 	DeadLetterOf []string

@@ -9,6 +9,7 @@
 package broker
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -89,7 +90,7 @@ func (r *Report) Err() error {
 	case len(texts) == 0:
 		return nil
 	case locked:
-		return fmt.Errorf("%s", text)
+		return errors.New(text)
 	}
 	return &Refusal{Message: text, Hint: hint}
 }

@@ -17,7 +17,7 @@ func (a *attempt) lookDeadLetter(ctx context.Context, q topology.Queue) (Finding
 	ds, err := a.compareQueue(ctx, q)
 	if err == nil && typeOf(ds, string(q.Type)) == string(settle.Quorum) {
 		// Read the delivery limit as a quorum queue would have it.
-		ds, err = a.compareQueue(ctx, unlimited(q))
+		ds, err = a.compareQueue(ctx, a.unlimited(q))
 	}
 	if err != nil {
 		return a.unlike(f, err)
@@ -36,10 +36,13 @@ func typeOf(ds []difference, want string) string {
 }
 
 // unlimited is q as a quorum queue that keeps a message however often it is
-// returned.
-func unlimited(q topology.Queue) topology.Queue {
+// returned; on 3.x that is one without a limit.
+func (a *attempt) unlimited(q topology.Queue) topology.Queue {
 	q.Type = settle.Quorum
-	q.Arguments = map[string]any{keyType: string(settle.Quorum), keyLimit: int64(-1)}
+	q.Arguments = map[string]any{keyType: string(settle.Quorum)}
+	if a.srv.AtLeast(4, 0) {
+		q.Arguments[keyLimit] = int64(-1)
+	}
 	return q
 }
 
@@ -78,6 +81,8 @@ func (a *attempt) limitLoss(have string) []string {
 		return []string{limit + " counts on from the work queue: a message can be dropped the first time somebody looks at it and requeues it; declare the queue with x-delivery-limit: -1"}
 	case a.srv.AtLeast(4, 0):
 		return []string{limit + " drops a message that is requeued more often; declare the queue with x-delivery-limit: -1"}
+	case have == "-1":
+		return []string{limit + " means on RabbitMQ 3.x that a message is dropped when it is requeued"}
 	case have != "none":
 		return []string{limit + " drops a message that is requeued more often"}
 	}

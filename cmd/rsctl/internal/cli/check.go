@@ -24,9 +24,9 @@ func newCheck(a *app) *cobra.Command {
 		Long: `Verify, for CI, that everything the spec relies on is there: queues, dead-letter
 queues, exchanges, and the commands of the handlers. Nothing is changed.
 
-AMQP shows whether an object exists, not how it was declared. Arguments and
-bindings are compared when broker.management_url is set; without it they are
-reported as "not verified", never as ok.
+Types and arguments are compared by the server, which needs configure permission.
+Bindings and policies are visible only through broker.management_url; what could
+not be seen is reported as "not verified", never as ok.
 
 Exit code 1 when something is missing or differs, 3 when the broker cannot be
 reached or refuses the login.`,

@@ -43,12 +43,16 @@ func limited(parent context.Context, limit time.Duration) (context.Context, cont
 	return timed, func() { cancel(); stop() }
 }
 
-// whyEnded puts the reason why ctx ended before err, when it did.
+// whyEnded names the reason why ctx ended, when it did, before what that broke.
 func whyEnded(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() == nil || errors.Is(err, context.Cause(ctx)) {
+	if err == nil || ctx.Err() == nil {
 		return err
 	}
-	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	cause := context.Cause(ctx)
+	if errors.Is(err, ctx.Err()) || errors.Is(err, cause) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", cause, err)
 }
 
 // open dials a session for a short command.

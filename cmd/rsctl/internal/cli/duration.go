@@ -5,8 +5,17 @@ import (
 	"time"
 )
 
-// short renders d without the empty units of Duration.String: 5m, not 5m0s.
+// short renders d as a spec would write it: 5m rather than 5m0s, days from two
+// days on.
 func short(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d >= 2*day {
+		text := itoa(int(d/day)) + "d"
+		if rest := d % day; rest > 0 {
+			text += short(rest)
+		}
+		return text
+	}
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
 		s = strings.TrimSuffix(s, "0s")

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rsctl/rsctl/pkg/spec"
+	"github.com/rsctl/rsctl/pkg/topology"
 )
 
 type explainFlags struct{ graph choice }
@@ -81,6 +83,11 @@ func oneOrAll(s *spec.Spec, args []string) ([]*spec.Queue, error) {
 
 func printExplained(c console, doc explainJSON) {
 	c.printf("broker %s, vhost %q\n", safe(doc.Broker), doc.VHost)
+	if doc.DeclareTopology {
+		c.println(`topology: "rsctl run" declares what its queues need (declare_topology: true)`)
+	} else {
+		c.println(`topology: "rsctl run" only verifies that it is there; "rsctl apply" declares it`)
+	}
 	for _, q := range doc.Queues {
 		c.printf("\n%s  %s\n\n", c.paint(bold, "queue "+quote(q.Name)), c.paint(dim, safe(q.At)))
 		printNotes(c, q.Notes)
@@ -121,8 +128,26 @@ func printOutcomes(c console, rows []outcomeJSON) {
 
 func printObjects(c console, objects []objectJSON) {
 	t := table{head: []string{"OBJECT", "ROLE", "DECLARED AS"}}
-	for _, o := range objects {
-		t.row(o.Kind+" "+quote(o.Name), o.Role, o.Settings)
+	for len(objects) > 0 {
+		n := ladderRun(objects)
+		if o := objects[0]; n > 1 {
+			what := fmt.Sprintf("%s, the last is %q", plural(n, o.Kind), objects[n-1].Name)
+			t.row(o.Kind+" "+quote(o.Name)+" …", o.Role, what)
+		} else {
+			t.row(o.Kind+" "+quote(o.Name), o.Role, o.Settings)
+		}
+		objects = objects[n:]
 	}
 	t.print(c, "  ")
+}
+
+// ladderRun counts the objects at the start that are shown as one line: the
+// delay ladder has dozens, all alike. Of other objects it is 1.
+func ladderRun(objects []objectJSON) int {
+	n := 1
+	for n < len(objects) && objects[0].Role == string(topology.RoleLadder) &&
+		objects[n].Role == objects[0].Role && objects[n].Kind == objects[0].Kind {
+		n++
+	}
+	return n
 }

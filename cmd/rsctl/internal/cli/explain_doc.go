@@ -91,11 +91,11 @@ func vhostOf(url string) string {
 func objects(t *topology.Topology) []objectJSON {
 	out := []objectJSON{}
 	for _, e := range t.Exchanges {
-		settings := e.Type + flags("durable", e.Durable, "auto-delete", e.AutoDelete, "internal", e.Internal)
+		settings := e.Type + traits(trait{"durable", e.Durable}, trait{"auto-delete", e.AutoDelete}, trait{"internal", e.Internal})
 		out = append(out, object("exchange", e.Name, e.Origin.Role, e.External, settings+arguments(e.Arguments)))
 	}
 	for _, q := range t.Queues {
-		settings := string(q.Type) + flags("durable", q.Durable, "exclusive", q.Exclusive, "auto-delete", q.AutoDelete)
+		settings := string(q.Type) + traits(trait{"durable", q.Durable}, trait{"exclusive", q.Exclusive}, trait{"auto-delete", q.AutoDelete})
 		out = append(out, object("queue", q.Name, q.Origin.Role, q.External, settings+arguments(q.Arguments)))
 	}
 	for _, b := range t.Bindings {
@@ -112,12 +112,18 @@ func object(kind, name string, role topology.Role, external bool, settings strin
 	return objectJSON{kind, name, string(role), external, settings}
 }
 
-// flags renders the names whose value is true: ", durable".
-func flags(pairs ...any) string {
+// trait is a yes-or-no setting of an object.
+type trait struct {
+	name string
+	on   bool
+}
+
+// traits renders the settings that are on: ", durable".
+func traits(list ...trait) string {
 	var b strings.Builder
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1].(bool) {
-			b.WriteString(", " + pairs[i].(string))
+	for _, t := range list {
+		if t.on {
+			b.WriteString(", " + t.name)
 		}
 	}
 	return b.String()

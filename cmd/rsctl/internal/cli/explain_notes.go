@@ -15,7 +15,7 @@ import (
 func notes(s *spec.Spec, q *spec.Queue) []note {
 	p := topology.Policy(q)
 	out := []note{
-		{"type", typeNote(q)},
+		{"type", typeNote(q, p)},
 		{"attempts", attemptsNote(q)},
 		{"drop", dropNote(q)},
 		{"delay", delayNote(q, p)},
@@ -39,8 +39,11 @@ func notes(s *spec.Spec, q *spec.Queue) []note {
 	return out
 }
 
-func typeNote(q *spec.Queue) string {
-	if q.Type == spec.Quorum {
+func typeNote(q *spec.Queue, p settle.Policy) string {
+	switch {
+	case q.Type == spec.Quorum && waitsAsCopy(p):
+		return "quorum: the server counts attempts in x-delivery-count. A plain retry is a requeue; a delayed one is a copy, for which the server starts anew, so rsctl adds up both counts."
+	case q.Type == spec.Quorum:
 		return "quorum: the server counts attempts in x-delivery-count; a retry is a requeue, not a copy."
 	}
 	if q.MaxAttempts == 0 {
@@ -150,21 +153,26 @@ func outageNote(q *spec.Queue) string {
 	return fmt.Sprintf("a handler may fail for about %s before the first message is spent. A handler that cannot be started, or whose host cannot be reached, spends no attempts.", short(d))
 }
 
+// waitsAsCopy reports whether a delayed retry is a copy on the broker.
+func waitsAsCopy(p settle.Policy) bool { return p.Delay != nil && p.Delay.Mode == settle.ModeCopy }
+
 func expirationNote(q *spec.Queue, p settle.Policy) string {
 	plainCopies := q.Type == spec.Classic && q.MaxAttempts > 0
 	var parts []string
-	if plainCopies {
+	switch {
+	case waitsAsCopy(p) && q.Backoff != nil: // there are no plain retries
+	case plainCopies:
 		parts = append(parts, "a producer's own expiration stays on a plain retry copy, where it starts anew")
-	} else {
+	default:
 		parts = append(parts, "a producer's own expiration goes on running through a plain retry, which is a requeue")
 	}
-	switch {
-	case p.Delay != nil && p.Delay.Mode == settle.ModeCopy:
-		parts = append(parts, "it is replaced by the delay on a waiting copy, kept in x-rsctl-expiration, and put back on the next copy that can carry it")
-	case q.Type == spec.Classic && !plainCopies:
+	if waitsAsCopy(p) {
+		parts = append(parts, "on a waiting copy the delay replaces a producer's own expiration, which is kept in x-rsctl-expiration and put back on the next copy that can carry it")
+	}
+	if q.Type == spec.Classic && !plainCopies && !waitsAsCopy(p) {
 		parts = append(parts, "it starts anew on a delayed copy")
 	}
-	if plainCopies && q.DeadLetter != "" {
+	if q.Type == spec.Classic && q.MaxAttempts > 0 && q.DeadLetter != "" {
 		parts = append(parts, "it is removed on the way to the dead-letter queue")
 	}
 	return strings.Join(parts, "; ") + "."

@@ -94,10 +94,13 @@ func sentence(r report) string {
 	if r.Broker != "" {
 		where += " at " + r.Broker
 	}
-	if len(r.Findings) == 0 {
-		return r.Command + where + ": nothing to do"
-	}
 	var parts []string
+	if r.Error != "" {
+		parts = append(parts, "could not finish")
+	}
+	if r.Error == "" && len(r.Findings) == 0 {
+		parts = append(parts, "nothing to do")
+	}
 	for _, s := range slices.Sorted(maps.Keys(r.Summary)) {
 		parts = append(parts, fmt.Sprintf("%d %s", r.Summary[s], s))
 	}

@@ -42,6 +42,9 @@ conflicts), 2 wrong usage, 3 could not finish (broker unreachable or refusing).`
 	root.SetOut(a.sys.Out)
 	root.SetErr(a.sys.Err)
 	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(newHelp())
+	root.Version = readVersion().Version
+	root.SetVersionTemplate("rsctl {{.Version}}\n")
 	a.bind(root)
 	root.AddCommand(
 		newInit(a),
@@ -63,13 +66,7 @@ func rootArgs(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	var names []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	return usagef(`"rsctl --help" lists the commands`, "unknown command %q%s", args[0], didYouMean(args[0], names))
+	return usagef(`"rsctl --help" lists the commands`, "unknown command %q%s", args[0], didYouMean(args[0], commandNames(cmd)))
 }
 
 // flagError names the flag that was probably meant.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -102,7 +103,7 @@ func run(ctx context.Context, a *app, f runFlags) error {
 	if work.Err() != nil {
 		return &failure{err: errors.New("stopped before the drain was over; what was not settled will be delivered again")}
 	}
-	log.Info("stopped", "cause", context.Cause(intake))
+	log.Info("stopped", "cause", cmp.Or(errorText(context.Cause(intake)), "the queues are empty"))
 	return nil
 }
 

@@ -108,6 +108,7 @@ func TestShort(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		30 * time.Second: "30s", 5 * time.Minute: "5m", 2 * time.Hour: "2h", 90 * time.Minute: "1h30m",
 		0: "0s", 10 * time.Minute: "10m", 90 * time.Second: "1m30s",
+		36 * time.Hour: "36h", 7 * 24 * time.Hour: "7d", 50*time.Hour + time.Second: "2d2h0m1s",
 	} {
 		if got := short(d); got != want {
 			t.Errorf("short(%v) = %q, want %q", d, got, want)

@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -46,13 +47,32 @@ func main() {
 	rounds := flag.Int("rounds", 5, "rounds per row; the median ratio is shown")
 	only := flag.String("only", "", "measure only rows whose name contains this")
 	scale := flag.Float64("scale", 1, "multiply the number of messages")
+	profile := flag.String("cpuprofile", "", "write a CPU profile of the whole run to this file")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, *rounds, *only, *scale); err != nil {
+	err := profiled(*profile, func() error { return run(ctx, os.Stdout, *rounds, *only, *scale) })
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// profiled runs f under the CPU profiler when there is a file to write to.
+func profiled(file string, f func() error) error {
+	if file == "" {
+		return f()
+	}
+	w, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if err := pprof.StartCPUProfile(w); err != nil {
+		return err
+	}
+	defer pprof.StopCPUProfile()
+	return f()
 }
 
 func run(ctx context.Context, out io.Writer, rounds int, only string, scale float64) error {

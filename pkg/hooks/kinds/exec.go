@@ -60,14 +60,14 @@ func (c *command) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, e
 	if err != nil {
 		return hooks.Outcome{}, err
 	}
-	state, stopped, err := r.wait(ctx, c.grace)
+	status, stopped, err := r.wait(ctx, c.grace)
 	if err != nil {
 		return hooks.Outcome{}, c.unavailable(err)
 	}
 	if stopped {
 		return hooks.Outcome{Reason: joinReason(stopReason(ctx, c.h.Timeout), r.stderr.lastLine())}, nil
 	}
-	return c.outcome(state, r), nil
+	return c.outcome(status, r), nil
 }
 
 // outcome reads the answer on descriptor 4 and, without one, how the process

@@ -22,10 +22,10 @@ const (
 
 // running is one process and its five pipes.
 type running struct {
-	process *os.Process
-	child   []*os.File // the process's ends, by descriptor
-	feeds   []feed
-	reads   []read
+	pid   int
+	child []uintptr // the process's ends, by descriptor
+	feeds []feed
+	reads []read
 
 	stdout, stderr *outputLog
 	answer         *head
@@ -70,7 +70,7 @@ func (r *running) input(data []byte) error {
 	if err != nil {
 		return err
 	}
-	r.child = append(r.child, os.NewFile(uintptr(pr), "|0"))
+	r.child = append(r.child, uintptr(pr))
 	if len(data) > pipeSafe {
 		r.feeds = append(r.feeds, feed{pollable(pw), data})
 		return nil
@@ -87,7 +87,7 @@ func (r *running) output(to interface{ take(p []byte) }) error {
 	if err != nil {
 		return err
 	}
-	r.child = append(r.child, os.NewFile(uintptr(pw), "|1"))
+	r.child = append(r.child, uintptr(pw))
 	r.reads = append(r.reads, read{pollable(pr), to})
 	return nil
 }
@@ -100,13 +100,13 @@ func pollable(fd int) *os.File {
 
 // attr makes the process the leader of its own group, so that a timeout ends
 // everything it started, and a Ctrl-C at a terminal reaches only rsctl.
-func (r *running) attr(dir string, env []string) *os.ProcAttr {
-	return &os.ProcAttr{Dir: dir, Env: env, Files: r.child, Sys: &syscall.SysProcAttr{Setpgid: true}}
+func (r *running) attr(dir string, env []string) *syscall.ProcAttr {
+	return &syscall.ProcAttr{Dir: dir, Env: env, Files: r.child, Sys: &syscall.SysProcAttr{Setpgid: true}}
 }
 
 // abandon closes every pipe of a process that did not start.
 func (r *running) abandon() {
-	closeAll(r.child)
+	r.closeTheirs()
 	r.closeOurs()
 }
 
@@ -119,15 +119,16 @@ func (r *running) closeOurs() {
 	}
 }
 
-func closeAll(files []*os.File) {
-	for _, f := range files {
-		f.Close()
+func (r *running) closeTheirs() {
+	for _, fd := range r.child {
+		syscall.Close(int(fd))
 	}
+	r.child = nil
 }
 
 // begin moves data once the process runs.
 func (r *running) begin() {
-	closeAll(r.child)
+	r.closeTheirs()
 	for _, f := range r.feeds {
 		r.busy.Go(func() {
 			f.w.Write(f.data) // a process need not read its input
@@ -142,8 +143,8 @@ func (r *running) begin() {
 // wait returns how the process ended and whether it was stopped because ctx
 // was done. After it, no goroutine of this process is left.
 func (r *running) wait(ctx context.Context, grace time.Duration) (status syscall.WaitStatus, stopped bool, err error) {
-	s := newStopper(ctx, r.process.Pid, grace)
-	state, err := r.process.Wait()
+	s := newStopper(ctx, r.pid, grace)
+	status, err = waitFor(r.pid)
 	stopped = s.finish()
 	for _, in := range r.reads {
 		in.r.SetReadDeadline(time.Now().Add(drainFor))
@@ -155,8 +156,14 @@ func (r *running) wait(ctx context.Context, grace time.Duration) (status syscall
 	r.closeOurs()
 	r.stdout.end()
 	r.stderr.end()
-	if err != nil {
-		return 0, stopped, err
+	return status, stopped, err
+}
+
+// waitFor waits for the end of a child of ours.
+func waitFor(pid int) (status syscall.WaitStatus, err error) {
+	for {
+		if _, err = syscall.Wait4(pid, &status, 0, nil); err != syscall.EINTR {
+			return status, err
+		}
 	}
-	return state.Sys().(syscall.WaitStatus), stopped, nil
 }

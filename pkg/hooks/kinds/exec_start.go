@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"syscall"
 	"time"
 
@@ -30,10 +29,10 @@ func (c *command) start(ctx context.Context, m *hooks.Message) (*running, error)
 		return nil, c.unavailable(c.explainStart(path, err))
 	}
 	env := deliveryEnv(c.env, dir, m)
-	r.process, err = c.spawn(ctx, path, r.attr(dir, env.vars))
+	r.pid, err = c.spawn(ctx, path, r.attr(dir, env.vars))
 	if errors.Is(err, syscall.E2BIG) && len(m.Headers) > 0 {
 		env.omitted = len(m.Headers)
-		r.process, err = c.spawn(ctx, path, r.attr(dir, withoutHeaders(c.env, dir, m)))
+		r.pid, err = c.spawn(ctx, path, r.attr(dir, withoutHeaders(c.env, dir, m)))
 	}
 	if err != nil {
 		r.abandon()
@@ -51,17 +50,18 @@ func (c *command) start(ctx context.Context, m *hooks.Message) (*running, error)
 
 // spawn starts the process, and waits a moment for a program that somebody is
 // just writing. A fork elsewhere in rsctl can cause that as well, while the
-// child still holds a descriptor that it is about to close.
-func (c *command) spawn(ctx context.Context, path string, attr *os.ProcAttr) (*os.Process, error) {
+// child still holds a descriptor that it is about to close. It forks without
+// package os, which adds a handle and a file object per pipe to each process.
+func (c *command) spawn(ctx context.Context, path string, attr *syscall.ProcAttr) (pid int, err error) {
 	giveUp := time.Now().Add(busyFor)
 	for pause := time.Millisecond; ; pause *= 2 {
-		p, err := os.StartProcess(path, c.argv, attr)
-		if !errors.Is(err, syscall.ETXTBSY) || time.Now().Add(pause).After(giveUp) {
-			return p, err
+		pid, err = syscall.ForkExec(path, c.argv, attr)
+		if err != syscall.ETXTBSY || time.Now().Add(pause).After(giveUp) {
+			return pid, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, err
+			return 0, err
 		case <-time.After(pause):
 		}
 	}

@@ -58,8 +58,15 @@ func (w *wiring) adopt(q *spec.Queue, hook hooks.Hook) {
 		Concurrency:      q.Concurrency,
 		Consumer:         consumerOf(q),
 		Publisher:        publisherOf(q),
+		DeadLetterRoute:  hasDeadLetterRoute(q),
 		RetryUnavailable: q.Handler.OnUnavailable == "retry",
 	})
+}
+
+// hasDeadLetterRoute reports whether the spec gives a rejected message somewhere
+// to go: a route of the queue's own, or the pair, which is one on a quorum queue.
+func hasDeadLetterRoute(q *spec.Queue) bool {
+	return q.DeadLetterExchange != nil || (q.Type == spec.Quorum && q.MaxAttempts > 0 && q.DeadLetter != "")
 }
 
 // close ends what the hooks hold.

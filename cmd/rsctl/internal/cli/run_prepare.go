@@ -51,6 +51,7 @@ func (p *preparer) prepare(ctx context.Context, conn *amqp.Connection) error {
 	session := broker.On(conn, func(ctx context.Context) (*amqp.Connection, error) {
 		return broker.Dial(ctx, p.spec.Broker, "prepare")
 	})
+	defer session.Close() // what it has dialled itself
 	need := neededBy(topology.Compile(p.spec, session.Server()), p.names)
 	r, err := p.look(ctx, session, need)
 	if err != nil {

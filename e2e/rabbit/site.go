@@ -1,6 +1,7 @@
 package rabbit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -21,6 +22,7 @@ type site struct {
 
 // prepare makes n nodes in a new folder.
 func (p place) prepare(_ context.Context, n int, o Options) (*Cluster, error) {
+	o.progress("starting a private RabbitMQ %s", cmp.Or(p.version, o.Series))
 	s, err := newSite(p)
 	if err != nil {
 		return nil, err

@@ -89,7 +89,6 @@ func start(o rabbit.Options, signals <-chan os.Signal) (*rabbit.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	say("RabbitMQ %s is ready", node.Version)
 	for name, value := range map[string]string{
 		"RSCTL_AMQP_URL":       node.URL,
 		"RSCTL_MANAGEMENT_URL": node.ManagementURL,

@@ -5,11 +5,9 @@
 package harness
 
 import (
-	"bytes"
+	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,10 +16,9 @@ import (
 	"testing"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-)
 
-const noBroker = `%s is not set: these tests need a RabbitMQ. Run "make test", which starts a private one, or
-set RSCTL_AMQP_URL and RSCTL_MANAGEMENT_URL to one that may be used for tests`
+	"github.com/rsctl/rsctl/e2e/internal/vhost"
+)
 
 // Root returns the folder of the module.
 func Root(t testing.TB) string {
@@ -80,33 +77,21 @@ type Broker struct {
 // NewBroker makes a virtual host that is removed when the test ends.
 func NewBroker(t testing.TB) *Broker {
 	t.Helper()
-	amqpURL, managementURL := os.Getenv("RSCTL_AMQP_URL"), os.Getenv("RSCTL_MANAGEMENT_URL")
-	if amqpURL == "" {
-		t.Fatalf(noBroker, "RSCTL_AMQP_URL")
-	}
-	if managementURL == "" {
-		t.Fatalf(noBroker, "RSCTL_MANAGEMENT_URL")
-	}
-	u, err := url.Parse(amqpURL)
-	if err != nil {
-		t.Fatalf("RSCTL_AMQP_URL: %v", err)
-	}
-	b := &Broker{t: t, ManagementURL: managementURL, VHost: fmt.Sprintf("e2e-%s-%08x", name(t), rand.Uint32())}
-	b.manage(http.MethodPut, "vhosts/"+b.VHost, "")
-	t.Cleanup(func() { b.manage(http.MethodDelete, "vhosts/"+b.VHost, "") })
-	user := "guest"
-	if u.User != nil {
-		user = u.User.Username()
-	}
-	b.manage(http.MethodPut, "permissions/"+b.VHost+"/"+user, `{"configure":".*","write":".*","read":".*"}`)
-	u.Path = "/" + b.VHost
-	b.URL = u.String()
-	b.conn, err = amqp.Dial(b.URL)
+	host, err := vhost.Create(t.Context(), fmt.Sprintf("e2e-%s-%08x", name(t), rand.Uint32()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { b.conn.Close() })
-	return b
+	t.Cleanup(func() {
+		if err := host.Remove(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	conn, err := amqp.Dial(host.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return &Broker{URL: host.URL, ManagementURL: os.Getenv("RSCTL_MANAGEMENT_URL"), VHost: host.Name, t: t, conn: conn}
 }
 
 // name turns a test's name into one that needs no escaping anywhere.
@@ -119,37 +104,4 @@ func name(t testing.TB) string {
 		return '-'
 	}, t.Name())
 	return strings.ToLower(clean[:min(len(clean), 60)])
-}
-
-// manage sends one request to the management API; anything but success ends the
-// test.
-func (b *Broker) manage(method, path, body string) {
-	b.t.Helper()
-	req, err := http.NewRequest(method, b.ManagementURL+"/api/"+path, bytes.NewBufferString(body))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if req.URL.User == nil {
-		user, password := credentials()
-		req.SetBasicAuth(user, password)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode/100 != 2 {
-		b.t.Fatalf("management API: %s %s: %s", method, path, resp.Status)
-	}
-}
-
-// credentials are those of RSCTL_AMQP_URL.
-func credentials() (user, password string) {
-	u, err := url.Parse(os.Getenv("RSCTL_AMQP_URL"))
-	if err != nil || u.User == nil {
-		return "guest", "guest"
-	}
-	password, _ = u.User.Password()
-	return u.User.Username(), password
 }

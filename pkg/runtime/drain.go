@@ -39,11 +39,8 @@ func (r *runner) stopWhenEmpty(intake context.Context, s *session, stop context.
 
 // empty reports whether no message is ready on the broker and none is in hand.
 func (r *runner) empty(ch *amqp.Channel) bool {
-	if r.timers.count() > 0 {
-		return false
-	}
 	for _, c := range r.consumers {
-		if c.inHand.Load() > 0 {
+		if c.inHand.Load() > 0 || c.timers.count() > 0 {
 			return false
 		}
 		q, err := ch.QueueDeclarePassive(c.queue, true, false, false, false, nil)

@@ -57,9 +57,8 @@ func (c *consumer) end(d *delivery, o hooks.Outcome, step settle.Step, later *se
 		c.timers.release()
 	default:
 		c.timers.add(held{
-			due:   time.Now().Add(later.After),
-			queue: c.queue,
-			out:   c.outgoing(d, o, later.Copy),
+			due: time.Now().Add(later.After),
+			out: c.outgoing(d, o, later.Copy),
 		})
 	}
 }

@@ -88,7 +88,7 @@ func TestHeadersAreMeasuredAgainstTheFrame(t *testing.T) {
 func (b *bench) received(q Queue, s sender) (*consumer, *delivery) {
 	b.t.Helper()
 	log := b.config().Log
-	c := newConsumer(q, s, newTimers(s, log), log)
+	c := newConsumer(q, s, newTimers(s, make(chan struct{}, 1), log), log)
 	sess, end := watch(b.t.Context(), b.conn)
 	b.t.Cleanup(end)
 	sub, deliveries, err := c.subscribe(sess)

@@ -89,7 +89,6 @@ type runner struct {
 	cfg       Config
 	log       *slog.Logger
 	pub       *publisher
-	timers    *timers
 	consumers []*consumer
 	opened    chan struct{} // closed once the broker has been reached
 }
@@ -117,12 +116,14 @@ func Run(intake, work context.Context, cfg Config) error {
 	defer end()
 	var parts sync.WaitGroup
 	parts.Go(func() { r.publish(life) })
-	parts.Go(func() { r.timers.run(life) })
+	for _, c := range r.consumers {
+		parts.Go(func() { c.timers.run(life) })
+	}
 	parts.Go(func() { r.limitDrain(intake, life, kill) })
 
 	err := r.serve(stages{intake, work}, stopIntake)
 	stopIntake(err)
-	r.timers.finish(work)
+	r.finishTimers(work)
 	end()
 	parts.Wait()
 	return err
@@ -140,11 +141,22 @@ func newRunner(cfg Config) *runner {
 	}
 	r := &runner{cfg: cfg, log: cfg.Log, opened: make(chan struct{})}
 	r.pub = newPublisher(cfg)
-	r.timers = newTimers(r.pub, cfg.Log)
+	room := make(chan struct{}, maxHeld)
 	for _, q := range cfg.Queues {
-		r.consumers = append(r.consumers, newConsumer(q, r.pub, r.timers, cfg.Log))
+		t := newTimers(r.pub, room, cfg.Log.With(keyQueue, q.Policy.Queue))
+		r.consumers = append(r.consumers, newConsumer(q, r.pub, t, cfg.Log))
 	}
 	return r
+}
+
+// finishTimers waits until no queue holds a copy, or work has ended and what is
+// left has been published early.
+func (r *runner) finishTimers(work context.Context) {
+	var finishing sync.WaitGroup
+	for _, c := range r.consumers {
+		finishing.Go(func() { c.timers.finish(work) })
+	}
+	finishing.Wait()
 }
 
 // publish keeps the second connection open, once the first has shown that the

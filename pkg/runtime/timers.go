@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	// maxHeld bounds the memory of held copies; at the bound originals wait
+	// maxHeld bounds the memory of the held copies of all queues; at the bound originals wait
 	// unsettled, which the prefetch bounds in turn.
 	maxHeld = 20_000
-	// maxReleasing bounds how many held copies are on their way at a time.
+	// maxReleasing bounds how many held copies of a queue are on their way at a
+	// time, those that wait for another try included.
 	maxReleasing = 64
 	// heldRetryMin and heldRetryMax pace a held copy that cannot be sent: it
 	// exists nowhere else, so it is tried until it is.
@@ -24,31 +25,33 @@ const (
 
 // held is a copy that waits in the process.
 type held struct {
-	due   time.Time
-	queue string
-	out   *outgoing
+	due time.Time
+	out *outgoing
 }
 
-// timers holds the copies of originals that are already settled. A crash loses
-// them; a graceful stop waits for them or publishes them early.
+// timers holds the copies of one queue's originals that are already settled. A
+// crash loses them; a graceful stop waits for them or publishes them early. Each
+// queue has its own, so that copies that cannot be sent keep nobody else's back.
 type timers struct {
 	pub  sender
-	log  *slog.Logger
-	room chan struct{} // one per held copy
+	log  *slog.Logger  // names the queue
+	room chan struct{} // one per held copy; shared by all queues
 
 	mu     sync.Mutex
 	queue  dueQueue
 	hurry  bool          // everything is due
+	rush   chan struct{} // closed with hurry: no pause goes on
 	wake   chan struct{} // the head of the queue, or hurry, has changed
 	idle   chan struct{} // closed and replaced when nothing is held any more
 	inHand int           // held copies, those on their way included
 }
 
-func newTimers(pub sender, log *slog.Logger) *timers {
+func newTimers(pub sender, room chan struct{}, log *slog.Logger) *timers {
 	return &timers{
 		pub:  pub,
 		log:  log,
-		room: make(chan struct{}, maxHeld),
+		room: room,
+		rush: make(chan struct{}),
 		wake: make(chan struct{}, 1),
 		idle: make(chan struct{}),
 	}
@@ -161,6 +164,7 @@ func (t *timers) sleep(ctx context.Context, wait time.Duration) bool {
 // send publishes a due copy, trying until it is confirmed or ctx is done.
 func (t *timers) send(ctx context.Context, h *held) {
 	wait := newBackoff(heldRetryMin, heldRetryMax)
+	rush := t.rush
 	for {
 		err := t.pub.publish(ctx, h.out)
 		if err == nil {
@@ -171,9 +175,12 @@ func (t *timers) send(ctx context.Context, h *held) {
 			return
 		}
 		d := wait.next()
-		t.log.Error("held copy not delivered; trying again", keyQueue, h.queue, keyTarget, h.out.key,
-			keyMessage, h.out.msg.MessageId, keyError, err, keyIn, d.Round(time.Millisecond))
-		sleep(d, ctx.Done())
+		t.log.Error("held copy not delivered; trying again", keyTarget, h.out.key, keyMessage, h.out.msg.MessageId,
+			keyError, err, keyIn, d.Round(time.Millisecond))
+		if !sleep(d, ctx.Done(), rush) {
+			rush = nil
+			wait.reset()
+		}
 	}
 }
 
@@ -196,6 +203,7 @@ func (t *timers) finish(work context.Context) {
 	}
 	t.mu.Lock()
 	t.hurry = true
+	close(t.rush)
 	t.log.Warn("publishing held copies before their time: better early than lost", keyCount, t.inHand)
 	t.signal()
 	t.mu.Unlock()

@@ -44,14 +44,14 @@ func (s *stubSender) seen() []string {
 func (s *syncBuffer) count(text string) int { return strings.Count(s.String(), text) }
 
 func heldFor(d time.Duration, id string) held {
-	return held{due: time.Now().Add(d), queue: "q", out: &outgoing{key: "q", msg: amqp.Publishing{MessageId: id}}}
+	return held{due: time.Now().Add(d), out: &outgoing{key: "q", msg: amqp.Publishing{MessageId: id}}}
 }
 
 // runningTimers runs timers over s until the returned function is called.
 func runningTimers(t *testing.T, s sender) (tm *timers, log *syncBuffer, end func()) {
 	t.Helper()
 	logger, log := bufferedLog()
-	tm = newTimers(s, logger)
+	tm = newTimers(s, make(chan struct{}, maxHeld), logger)
 	ctx, cancel := context.WithCancel(t.Context())
 	var loop sync.WaitGroup
 	loop.Go(func() { tm.run(ctx) })
@@ -188,6 +188,34 @@ func TestAShutdownGivesUpOnABrokerThatTakesNothing(t *testing.T) {
 		end()
 		if !log.has("they are lost\" count=2") {
 			t.Errorf("the log does not count what is lost: %s", log)
+		}
+	})
+}
+
+func TestAShutdownDoesNotWaitForTheNextTry(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &stubSender{}
+		began := time.Now()
+		s.answer = func(*outgoing) error {
+			if time.Since(began) < time.Minute {
+				return errReturned
+			}
+			return nil
+		}
+		tm, log, end := runningTimers(t, s)
+		tm.hold(heldFor(0, "m"))
+		time.Sleep(time.Minute) // by now a pause takes up to half a minute
+		stopping := time.Now()
+		work, kill := context.WithCancel(t.Context())
+		kill()
+		tm.finish(work)
+		if took := time.Since(stopping); took != 0 {
+			t.Errorf("published %v after the stop", took)
+		}
+		end()
+		if tm.count() != 0 || log.has("lost;") {
+			t.Errorf("%d copies were left: %s", tm.count(), log)
 		}
 	})
 }

@@ -1,0 +1,46 @@
+package runtime
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/settle"
+)
+
+func TestHeldCopiesOfADeletedQueueDoNotKeepOthersBack(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	gone, other := capped(b, settle.Classic, 9), capped(b, settle.Classic, 9)
+	const n = maxReleasing + 10
+	held := &recorder{reply: func(hooks.Message) hooks.Outcome {
+		return hooks.Outcome{Verdict: hooks.RetryAfter, Delay: time.Second}
+	}}
+	hook := &recorder{reply: func(m hooks.Message) hooks.Outcome {
+		if m.Attempt == 1 {
+			return hooks.Outcome{Verdict: hooks.RetryAfter, Delay: 200 * time.Millisecond}
+		}
+		return hooks.Outcome{Verdict: hooks.Ack}
+	}}
+	for i := range n {
+		b.publish(gone.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
+	}
+	cfg := b.config(Queue{Policy: gone, Hook: held, Concurrency: 8, Prefetch: n}, Queue{Policy: other, Hook: hook})
+	cfg.ShutdownTimeout = 100 * time.Millisecond
+	run := b.start(cfg)
+	b.eventually("every copy to be held", func() bool { return len(held.seen()) == n })
+	b.delete(gone.Queue)
+	b.eventually("the copies to come due", func() bool { return b.log.count("held copy not delivered") >= maxReleasing })
+	b.publish(other.Queue, amqp.Publishing{})
+	b.eventually("the other queue's copy", func() bool { return len(hook.seen()) == 2 })
+	if late := hook.seen()[1].at.Sub(hook.seen()[0].at); late > 5*time.Second {
+		t.Errorf("the other queue's copy came after %v", late)
+	}
+	b.declare(gone.Queue, settle.Classic, nil) // so that the stop has somewhere to put them
+	if err := run.stop(); err != nil {
+		t.Errorf("Run() = %v", err)
+	}
+}

@@ -36,7 +36,7 @@ func buildFolder(ctx context.Context, o Options, suite string) (place, error) {
 	}
 	p, ok := placeAt(filepath.Join(cache, suite))
 	if !ok || !p.is(o.Series) {
-		return place{}, fmt.Errorf("Debian %s has RabbitMQ %q now, not %s", suite, p.version, o.Series)
+		return place{}, fmt.Errorf("the rabbitmq-server package of Debian %s is %q now, not %s", suite, p.version, o.Series)
 	}
 	return p, nil
 }

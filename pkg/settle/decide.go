@@ -50,14 +50,24 @@ func spent(f Facts, p Policy) []Step {
 }
 
 // again is a retry without a delay.
-func again(f Facts, p Policy) []Step {
-	switch {
-	case p.MaxAttempts == 0 && f.Redelivered:
-		return []Step{Pace{RequeueFloor}, Reject{Requeue: true}}
-	case p.MaxAttempts == 0, p.Type == Quorum:
+func again(f Facts, p Policy) []Step { return append(paced(f, p), retried(f, p)...) }
+
+func retried(f Facts, p Policy) []Step {
+	if p.MaxAttempts == 0 || p.Type == Quorum {
 		return []Step{Reject{Requeue: true}}
 	}
 	return []Step{retryCopy(f, p), p.settleOriginal()}
+}
+
+// paced keeps a message that fails again and again from spinning the broker.
+func paced(f Facts, p Policy) []Step {
+	switch {
+	case p.MaxAttempts == 0 && f.Redelivered:
+		return []Step{Pace{RequeueFloor}}
+	case p.MaxAttempts > 0 && f.Attempt >= StormAttempt:
+		return []Step{Pace{StormFloor}}
+	}
+	return nil
 }
 
 // delayed is a retry that asks for d. A quorum queue without a delay has nowhere
@@ -73,7 +83,11 @@ func delayed(f Facts, d time.Duration, p Policy) []Step {
 	steps, d := clamp(d, p.Delay)
 	switch p.Delay.Mode {
 	case ModeHold:
-		return append(append(steps, Wait{d}), again(f, p)...)
+		steps = append(steps, Wait{d})
+		if d < RequeueFloor {
+			return append(steps, again(f, p)...)
+		}
+		return append(steps, retried(f, p)...)
 	case ModeNative:
 		return append(steps, Reject{Requeue: true})
 	default:

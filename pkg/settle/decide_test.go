@@ -20,6 +20,7 @@ const (
 var (
 	rejected = settle.Reject{}
 	requeued = settle.Reject{Requeue: true}
+	storm    = settle.Pace{Age: 50 * time.Millisecond}
 	atOnce   = settle.Target{Key: "orders", Queue: "orders"}
 	dead     = settle.Target{Key: "orders.dead", Queue: "orders.dead"}
 )
@@ -128,6 +129,18 @@ func TestDecideClassic(t *testing.T) {
 		{
 			"retry at the cap without a dead-letter queue only rejects", noDeadLetter, last,
 			answer(retry), []settle.Step{settle.Warn{What: settle.WarnDiscarded}, rejected},
+		},
+		{
+			"nine attempts are retried without a pause", policy(settle.Classic, capped(11)),
+			settle.Facts{Attempt: 9, Counted: 8}, answer(retry), []settle.Step{retryCopy(9), rejected},
+		},
+		{
+			"from the tenth attempt on a retry copy is paced", policy(settle.Classic, capped(11)),
+			settle.Facts{Attempt: 10, Counted: 9}, answer(retry), []settle.Step{storm, retryCopy(10), rejected},
+		},
+		{
+			"the last attempt is not paced however high the cap", policy(settle.Classic, capped(11)),
+			settle.Facts{Attempt: 11, Counted: 10}, answer(retry), []settle.Step{deadCopy(), rejected},
 		},
 		{"retry_original ack acks after a retry copy", ackOriginal, first, answer(retry), []settle.Step{retryCopy(1), settle.Ack{}}},
 		{"retry_original ack acks after a dead-letter copy", ackOriginal, last, answer(retry), []settle.Step{deadCopy(), settle.Ack{}}},
@@ -239,6 +252,22 @@ func TestDecideQuorum(t *testing.T) {
 		},
 		{"retry_after with hold waits and then requeues", hold, first, after(time.Second), []settle.Step{settle.Wait{For: time.Second}, requeued}},
 		{"retry_after with native leaves the wait to the server", native, first, after(time.Second), []settle.Step{requeued}},
+		{
+			"from the tenth attempt on a requeue is paced", policy(settle.Quorum, capped(11)),
+			settle.Facts{Attempt: 10, Redelivered: true}, answer(retry), []settle.Step{storm, requeued},
+		},
+		{
+			"a dropped delay is paced as a plain retry", policy(settle.Quorum, capped(11)),
+			settle.Facts{Attempt: 10, Redelivered: true}, after(time.Second), []settle.Step{dropped, storm, requeued},
+		},
+		{
+			"a hold longer than the floors needs none of them", policy(settle.Quorum, capped(11), strategy(settle.Delay{Strategy: "hold", Mode: settle.ModeHold})),
+			settle.Facts{Attempt: 10, Redelivered: true}, after(time.Second), []settle.Step{settle.Wait{For: time.Second}, requeued},
+		},
+		{
+			"a hold shorter than the floor is paced too", policy(settle.Quorum, capped(11), strategy(settle.Delay{Strategy: "hold", Mode: settle.ModeHold})),
+			settle.Facts{Attempt: 10, Redelivered: true}, after(time.Millisecond), []settle.Step{settle.Wait{For: time.Millisecond}, storm, requeued},
+		},
 		{"retry_after at the cap never waits again", ttl, last, after(time.Second), []settle.Step{requeued}},
 		{"retry_after at the cap rejects when copies have counted", ttl, counted, after(time.Second), []settle.Step{rejected}},
 	})

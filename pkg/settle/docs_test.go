@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"text/template"
@@ -73,6 +74,7 @@ func classicSections() []docSection {
 			"A plain requeue of a message that has been requeued before waits a moment, so\nthat a message that always fails cannot spin the broker.", spec.Queue{Type: spec.Classic}),
 		everyOutcome("`max_attempts: 3` with `dead_letter`",
 			"On a queue with a dead-letter route of its own (an argument or a policy), every\nreject in this table also sends the original there; `retry_original: ack` avoids\nthat.", spec.Queue{Type: spec.Classic, MaxAttempts: 3, DeadLetter: "orders.dead"}),
+		onlyRetries("`max_attempts: 100` with `dead_letter`, `retry` only", spec.Queue{Type: spec.Classic, MaxAttempts: 100, DeadLetter: "orders.dead"}),
 		everyOutcome("`max_attempts: 3` with `dead_letter` and `retry_original: ack`", "",
 			spec.Queue{Type: spec.Classic, MaxAttempts: 3, DeadLetter: "orders.dead", RetryOriginal: spec.AckOriginal}),
 		everyOutcome("`max_attempts: 3` alone", "", spec.Queue{Type: spec.Classic, MaxAttempts: 3}),
@@ -129,6 +131,12 @@ func everyOutcome(title, text string, q spec.Queue) docSection {
 		rows = append(rows, rowForDoc(r))
 	}
 	return docSection{title, text, rows}
+}
+
+func onlyRetries(title string, q spec.Queue) docSection {
+	s := everyOutcome(title, "", q)
+	s.Rows = slices.DeleteFunc(s.Rows, func(r docRow) bool { return r.Outcome != "`retry`" })
+	return s
 }
 
 func onlyDelays(title string, q spec.Queue) docSection {

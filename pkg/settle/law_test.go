@@ -3,6 +3,7 @@ package settle_test
 import (
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ func drawPolicy(t *rapid.T) settle.Policy {
 	p := settle.Policy{
 		Queue:       "orders",
 		Type:        rapid.SampledFrom([]settle.Type{settle.Classic, settle.Quorum}).Draw(t, "type"),
-		MaxAttempts: rapid.IntRange(0, 6).Draw(t, "cap"),
+		MaxAttempts: rapid.IntRange(0, 16).Draw(t, "cap"),
 		AckOriginal: rapid.Bool().Draw(t, "ack original"),
 	}
 	// A quorum queue has both halves of the pair or none, and no publisher.
@@ -55,8 +56,8 @@ func drawDelay(t *rapid.T, typ settle.Type) *settle.Delay {
 }
 
 func drawFacts(t *rapid.T, p settle.Policy) settle.Facts {
-	counted := rapid.IntRange(0, 8).Draw(t, "counted")
-	server := rapid.Int64Range(0, 8).Draw(t, "server count")
+	counted := rapid.IntRange(0, 12).Draw(t, "counted")
+	server := rapid.Int64Range(0, 12).Draw(t, "server count")
 	return settle.Facts{
 		Attempt:     settle.Attempt(p.Type, counted, server),
 		Counted:     counted,
@@ -161,6 +162,46 @@ func TestTheCapIsNeverPassed(t *testing.T) {
 				}
 			}
 		}
+	})
+}
+
+// A retry that nothing else delays may not be repeated as fast as a hook fails.
+func TestNoMessageIsRetriedAtOnceForEver(t *testing.T) {
+	eachDecision(t, func(t *rapid.T, d decision) {
+		early := d.facts.Attempt < settle.StormAttempt
+		if d.policy.MaxAttempts == 0 {
+			early = !d.facts.Redelivered
+		}
+		var held time.Duration
+		for _, s := range d.want {
+			switch s := s.(type) {
+			case settle.Pace:
+				held = max(held, s.Age)
+			case settle.Wait:
+				held = max(held, s.For)
+			}
+		}
+		if early && slices.ContainsFunc(d.want, isPace) {
+			t.Fatalf("facts %+v are paced: %#v", d.facts, d.want)
+		}
+		native := d.policy.Delay != nil && d.policy.Delay.Mode == settle.ModeNative
+		if !early && !native && retriesAtOnce(d) && held < settle.StormFloor {
+			t.Fatalf("facts %+v with cap %d are retried at once: %#v", d.facts, d.policy.MaxAttempts, d.want)
+		}
+	})
+}
+
+func isPace(s settle.Step) bool { _, ok := s.(settle.Pace); return ok }
+
+// retriesAtOnce reports whether d brings the message back by nothing that waits
+// elsewhere. At the cap nothing comes back.
+func retriesAtOnce(d decision) bool {
+	if d.policy.MaxAttempts > 0 && d.facts.Attempt >= d.policy.MaxAttempts {
+		return false
+	}
+	return slices.ContainsFunc(d.want, func(s settle.Step) bool {
+		c, ok := s.(settle.Copy)
+		return s == requeued || ok && c.Purpose == settle.ForRetry
 	})
 }
 

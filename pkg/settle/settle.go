@@ -192,6 +192,15 @@ const (
 // time, so that a message that always fails cannot spin the broker.
 const RequeueFloor = 100 * time.Millisecond
 
+// From StormAttempt on, a delivery that is retried at once is at least
+// StormFloor old, so that a high cap and a hook that fails within a millisecond
+// cannot load the broker: each unsettled delivery, of which prefetch allows so
+// many, is retried at most 20 times a second. Before that nothing waits.
+const (
+	StormAttempt = 10
+	StormFloor   = 50 * time.Millisecond
+)
+
 // Settles reports whether s ends the delivery.
 func Settles(s Step) bool {
 	switch s.(type) {

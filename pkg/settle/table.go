@@ -49,6 +49,8 @@ func delayToShow(p Policy) time.Duration {
 type situation struct {
 	when  string
 	facts Facts
+	// widen names both this situation and the one before, where they end alike.
+	widen string
 }
 
 // situations lists what can be so about a delivery that its end depends on.
@@ -58,21 +60,39 @@ func situations(p Policy) []situation {
 		if p.Type == Quorum {
 			again.Attempt = 2
 		}
-		return []situation{{"first delivery", Facts{Attempt: 1}}, {"redelivered", again}}
+		return []situation{{when: "first delivery", facts: Facts{Attempt: 1}}, {when: "redelivered", facts: again}}
 	}
+	list := belowCap(p)
 	n := p.MaxAttempts
-	var list []situation
-	if n > 1 {
-		list = append(list, situation{fmt.Sprintf("before attempt %d", n), Facts{Attempt: 1}})
-	}
+	last := fmt.Sprintf("attempt %d", n)
 	if p.Type == Classic {
-		return append(list, situation{fmt.Sprintf("attempt %d", n), Facts{Attempt: n, Counted: n - 1}})
+		return append(list, situation{when: last, facts: Facts{Attempt: n, Counted: n - 1}})
 	}
-	list = append(list, situation{fmt.Sprintf("attempt %d", n), Facts{Attempt: n, Redelivered: n > 1}})
+	list = append(list, situation{when: last, facts: Facts{Attempt: n, Redelivered: n > 1}})
 	if n > 1 && p.Delay != nil && p.Delay.Mode == ModeCopy {
-		list = append(list, situation{fmt.Sprintf("attempt %d, some of them delayed copies", n), Facts{Attempt: n, Counted: n - 1}})
+		list = append(list, situation{when: last + ", some of them delayed copies", facts: Facts{Attempt: n, Counted: n - 1}})
 	}
 	return list
+}
+
+// belowCap lists the situations before the last attempt.
+func belowCap(p Policy) []situation {
+	n := p.MaxAttempts
+	if n == 1 {
+		return nil
+	}
+	list := []situation{{when: fmt.Sprintf("before attempt %d", min(n, StormAttempt)), facts: Facts{Attempt: 1}}}
+	if n <= StormAttempt {
+		return list
+	}
+	storm := Facts{Attempt: StormAttempt, Redelivered: p.Type == Quorum}
+	if p.Type == Classic {
+		storm.Counted = StormAttempt - 1
+	}
+	return append(list, situation{
+		when: fmt.Sprintf("attempt %d or later, before attempt %d", StormAttempt, n), facts: storm,
+		widen: fmt.Sprintf("before attempt %d", n),
+	})
 }
 
 // outcomeRows has one row for each situation that ends in a way of its own.
@@ -81,8 +101,11 @@ func outcomeRows(answer hooks.Outcome, p Policy) []Row {
 	for _, s := range situations(p) {
 		steps := Decide(s.facts, answer, p)
 		row := Row{nameOf(answer), s.when, s.facts, answer, steps, Then(s.facts, steps, p)}
-		if !slices.ContainsFunc(rows, row.endsLike) {
+		switch i := slices.IndexFunc(rows, row.endsLike); {
+		case i < 0:
 			rows = append(rows, row)
+		case s.widen != "":
+			rows[i].When = s.widen
 		}
 	}
 	if len(rows) == 1 {

@@ -96,10 +96,18 @@ func TestTableHasARowForEveryEndingThatDiffers(t *testing.T) {
 			},
 		},
 		{
+			"a high cap paces the retries from the tenth attempt on, and nothing else", policy(settle.Classic, capped(100), waitingQueue()),
+			[]string{
+				"ack: always", "drop: always",
+				"retry: before attempt 10", "retry: attempt 10 or later, before attempt 100", "retry: attempt 100",
+				"retry_after 30s: before attempt 100", "retry_after 30s: attempt 100", "retry_after: more than 3650d",
+			},
+		},
+		{
 			"the example delay is one that the strategy can hold", policy(settle.Classic, strategy(settle.Delay{Mode: settle.ModeHold, Max: time.Second})),
 			[]string{
 				"ack: always", "drop: always", "retry: first delivery", "retry: redelivered",
-				"retry_after 1s: first delivery", "retry_after 1s: redelivered", "retry_after: more than 1s",
+				"retry_after 1s: always", "retry_after: more than 1s",
 			},
 		},
 	}

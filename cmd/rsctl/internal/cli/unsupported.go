@@ -9,7 +9,6 @@ var unsupported = []struct {
 	key  string
 	used func(*spec.Queue) bool
 }{
-	{"delay", func(q *spec.Queue) bool { return q.Delay != nil }},
 	{"batch", func(q *spec.Queue) bool { return q.Batch != nil }},
 	{"ordered_by", func(q *spec.Queue) bool { return q.OrderedBy != nil }},
 	{"rate", func(q *spec.Queue) bool { return q.Rate > 0 }},

@@ -143,9 +143,7 @@ func (c *consumer) read(st stages, sub *subscription, deliveries <-chan amqp.Del
 		select {
 		case <-stopping:
 			stopping = nil
-			if err := sub.ch.Cancel(sub.tag, false); err != nil && sub.err() == nil {
-				c.log.Warn("the consumer could not be cancelled", keyError, err)
-			}
+			c.stopConsuming(sub)
 		case raw, open := <-deliveries:
 			if !open {
 				return
@@ -181,7 +179,20 @@ func (c *consumer) start(st stages, d *delivery) {
 	})
 }
 
+// stopConsuming cancels the consumer, once, and waits until it is.
+func (c *consumer) stopConsuming(sub *subscription) {
+	sub.stop.Do(func() {
+		if err := sub.ch.Cancel(sub.tag, false); err != nil && sub.err() == nil {
+			c.log.Warn("the consumer could not be cancelled", keyError, err)
+		}
+	})
+}
+
+// handBack returns a delivery that no hook has seen, once the consumer has been
+// cancelled: else the broker would send it here again at once, and a quorum
+// queue up to 4.2 counts each return as an attempt.
 func (c *consumer) handBack(d *delivery) {
+	c.stopConsuming(d.sub)
 	if err := d.handBack(); err != nil && d.sub.err() == nil {
 		c.log.Warn("a delivery could not be handed back; the broker redelivers it", keyMessage, d.MessageId, keyError, err)
 	}

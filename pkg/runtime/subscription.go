@@ -25,6 +25,7 @@ type subscription struct {
 	closed    chan *amqp.Error
 	cancelled chan string
 	unsettled sync.WaitGroup // deliveries in hand
+	stop      sync.Once      // of cancelling the consumer
 
 	once  sync.Once
 	why   error         // the server ended the consumer; the channel may live on

@@ -46,9 +46,9 @@ func TestOutcomesAreSettledByOneFrameEachAndNeverByNack(t *testing.T) {
 		{"a delayed retry of a quorum queue, counted by copies", tablePolicy(settle.Quorum, 2, "dlx_ttl"), answers(later, failed),
 			[]string{"ack", "reject"}, 1, true},
 		{"a delayed retry held in the process", tablePolicy(settle.Classic, 3, "timer"), answers(later, ack),
-			[]string{"reject", "ack"}, 1, false},
+			[]string{"ack", "reject"}, 1, false},
 		{"a requeue without a cap", tablePolicy(settle.Classic, 0, "none"), requeueOnce(),
-			[]string{"reject requeue", "ack"}, 0, false},
+			[]string{"ack", "reject requeue"}, 0, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -66,7 +66,8 @@ func TestOutcomesAreSettledByOneFrameEachAndNeverByNack(t *testing.T) {
 			if err := run.stop(); err != nil {
 				t.Errorf("Run() = %v", err)
 			}
-			if got := tp.methods("consume"); !slices.Equal(got, tt.consume) {
+			// A copy may be back before its original's frame is out.
+			if got := slices.Sorted(slices.Values(tp.methods("consume"))); !slices.Equal(got, tt.consume) {
 				t.Errorf("sent to the broker: %q, want %q", got, tt.consume)
 			}
 			if got := tp.methods("publish"); !slices.Equal(got, slices.Repeat([]string{"publish"}, tt.publish)) {

@@ -22,8 +22,6 @@ var images = map[string]string{
 	Installed: "rabbitmq:4.3-management",
 }
 
-func imageOf(series string) string { return images[series] }
-
 // engineAnswers reports whether a container engine runs, not only its client.
 func engineAnswers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
@@ -31,15 +29,19 @@ func engineAnswers(ctx context.Context) bool {
 	return exec.CommandContext(ctx, "docker", "version", "--format", "{{.Server.Version}}").Run() == nil
 }
 
+// ErrNotInContainer is wrapped by the error of [Start] when only a container
+// engine is there and something was asked for that a container cannot do.
+var ErrNotInContainer = errors.New("needs RabbitMQ on this machine, not in a container")
+
 // container provides nodes that are containers of an image.
 type container struct{ image string }
 
 func (c container) prepare(ctx context.Context, n int, o Options) (*Cluster, error) {
 	if n > 1 {
-		return nil, errors.New("a cluster needs RabbitMQ on this machine; containers are started singly")
+		return nil, fmt.Errorf("a cluster %w; containers are started singly", ErrNotInContainer)
 	}
 	if slices.Contains(o.Plugins, DelayedMessage) {
-		return nil, fmt.Errorf("%s is built from source and needs RabbitMQ on this machine, not a container", DelayedMessage)
+		return nil, fmt.Errorf("%s, which is built from source, %w", DelayedMessage, ErrNotInContainer)
 	}
 	ports, err := freePorts(2)
 	if err != nil {
@@ -109,7 +111,7 @@ type docker struct {
 func (d *docker) start() error { return run(context.Background(), "docker", "start", d.name) }
 
 func (d *docker) stop() error {
-	return run(context.Background(), "docker", "stop", "--time", "30", d.name)
+	return run(context.Background(), "docker", "stop", "-t", "30", d.name)
 }
 
 func (d *docker) kill() error {

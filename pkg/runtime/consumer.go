@@ -36,6 +36,7 @@ type consumer struct {
 	lost     *lostAcks
 	warned   *warnings
 	pace     *pace // of copies that cannot be sent
+	obs      Observer
 
 	tags atomic.Int64
 }
@@ -57,6 +58,13 @@ func newConsumer(q Queue, pub sender, t *timers, log *slog.Logger) *consumer {
 	}
 }
 
+// observe tells o what happens to the queue from now on.
+func (c *consumer) observe(o Observer) {
+	c.obs = o
+	c.gate.obs, c.gate.queue = o, c.queue
+	c.timers.obs, c.timers.owner = o, c.queue
+}
+
 // consume subscribes again and again until intake is done or the session is
 // lost: a channel that ends, or a consumer that the server cancels, concerns
 // this queue only.
@@ -67,6 +75,7 @@ func (c *consumer) consume(st stages, s *session) {
 		sub, deliveries, err := c.subscribe(s)
 		if err == nil {
 			c.log.Debug("consuming", "consumer_tag", sub.tag)
+			tell(c.obs, Consuming{c.queue})
 			c.handlers.Go(func() { sub.watch(s.ctx) })
 			c.read(st, sub, deliveries)
 			if !st.stopping() {
@@ -74,6 +83,7 @@ func (c *consumer) consume(st stages, s *session) {
 			}
 			c.handlers.Go(sub.retire)
 		}
+		tell(c.obs, NotConsuming{c.queue, err})
 		if st.stopping() || s.ctx.Err() != nil {
 			return
 		}
@@ -156,6 +166,7 @@ func (c *consumer) read(st stages, sub *subscription, deliveries <-chan amqp.Del
 // take waits for a free slot and starts a handler, or hands the delivery back.
 func (c *consumer) take(st stages, sub *subscription, raw amqp.Delivery) {
 	d := &delivery{Delivery: raw, sub: sub, arrived: time.Now()}
+	tell(c.obs, Received{c.queue})
 	if !st.stopping() {
 		select {
 		case c.slots <- struct{}{}:
@@ -163,7 +174,8 @@ func (c *consumer) take(st stages, sub *subscription, raw amqp.Delivery) {
 			return
 		case <-st.intake.Done():
 		case <-sub.ctx.Done():
-			return // the broker redelivers it
+			c.lose() // the broker redelivers it
+			return
 		}
 	}
 	c.handBack(d)
@@ -193,7 +205,16 @@ func (c *consumer) stopConsuming(sub *subscription) {
 // queue up to 4.2 counts each return as an attempt.
 func (c *consumer) handBack(d *delivery) {
 	c.stopConsuming(d.sub)
-	if err := d.handBack(); err != nil && d.sub.err() == nil {
+	err := d.handBack()
+	if err == nil {
+		tell(c.obs, Settled{Queue: c.queue, Ending: EndedHandedBack})
+		return
+	}
+	c.lose()
+	if d.sub.err() == nil {
 		c.log.Warn("a delivery could not be handed back; the broker redelivers it", keyMessage, d.MessageId, keyError, err)
 	}
 }
+
+// lose reports a delivery that ends unsettled.
+func (c *consumer) lose() { tell(c.obs, Settled{Queue: c.queue, Ending: EndedLost}) }

@@ -67,8 +67,10 @@ func (c *consumer) end(d *delivery, o hooks.Outcome, step settle.Step, later *se
 func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
 	err := d.settle(step)
 	if err == nil {
+		tell(c.obs, Settled{c.queue, Ending(o.Verdict.String()), c.spent(d, step, o)})
 		return true
 	}
+	c.lose()
 	attrs := []any{keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyOutcome, o.Verdict.String(), keyError, err,
 		"hook_age", time.Since(d.arrived).Round(time.Millisecond)}
 	if o.Verdict == hooks.Ack && c.lost.remember(&d.Delivery) {
@@ -79,9 +81,21 @@ func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
 	return false
 }
 
+// spent reports whether step gives the message up after its last attempt. The
+// server does it for a quorum queue, on the requeue that passes its limit.
+func (c *consumer) spent(d *delivery, step settle.Step, o hooks.Outcome) bool {
+	p := c.q.Policy
+	if o.Verdict == hooks.Ack || o.Verdict == hooks.Drop || p.MaxAttempts == 0 || d.reading.Attempt < p.MaxAttempts {
+		return false
+	}
+	return p.Type == settle.Quorum || step == settle.Reject{}
+}
+
 func (c *consumer) outgoing(d *delivery, o hooks.Outcome, s settle.Copy) *outgoing {
 	f := message.Failure{Reason: "max_attempts", Error: o.Reason, At: time.Now()}
 	return &outgoing{
+		queue:     c.queue,
+		purpose:   s.Purpose,
 		exchange:  s.To.Exchange,
 		key:       s.To.Key,
 		mandatory: !s.To.NotMandatory,
@@ -122,7 +136,10 @@ func (c *consumer) copyFailed(st stages, d *delivery, o hooks.Outcome, s settle.
 func (c *consumer) tooLarge(st stages, d *delivery, o hooks.Outcome, s settle.Copy, err error) {
 	attrs := []any{keyTarget, targetName(s.To), keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyError, err}
 	if dead := c.q.Policy.DeadLetter; dead != "" && c.q.Policy.Type == settle.Classic {
-		bare := &outgoing{exchange: c.q.Policy.RetryExchange, key: dead, mandatory: true, msg: c.copier.Bare(&d.Delivery)}
+		bare := &outgoing{
+			queue: c.queue, purpose: settle.ForDeadLetter,
+			exchange: c.q.Policy.RetryExchange, key: dead, mandatory: true, msg: c.copier.Bare(&d.Delivery),
+		}
 		if bareErr := c.pub.publish(d.sub.ctx, bare); bareErr == nil {
 			c.log.Error("no room for a copy; the message goes to its dead-letter queue without further attempts", attrs...)
 			c.finish(d, settle.Reject{}, o)

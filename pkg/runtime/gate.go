@@ -17,7 +17,9 @@ const (
 // attempts. While it is closed, one delivery at a time probes the hook, with
 // growing pauses, and the others wait.
 type gate struct {
-	log *slog.Logger // names the queue
+	log   *slog.Logger // names the queue
+	obs   Observer
+	queue string
 
 	mu      sync.Mutex
 	closed  bool
@@ -91,13 +93,16 @@ func (g *gate) unavailable(p pass, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.end(p)
+	if !g.closed || p != 0 { // the others met the broken hook before the gate closed
+		tell(g.obs, Paused{g.queue, err})
+	}
 	if !g.closed {
 		g.closed, g.since = true, time.Now()
 		g.wait.reset()
 		g.log.Error("hook unavailable; queue paused, no attempt is spent", keyError, err)
 		return
 	}
-	if p != 0 { // the others met the broken hook before the gate closed
+	if p != 0 {
 		g.log.Warn("hook still unavailable", keyError, err)
 	}
 }
@@ -111,6 +116,7 @@ func (g *gate) available() {
 	}
 	g.closed, g.probing = false, 0
 	g.signal()
+	tell(g.obs, Resumed{g.queue})
 	g.log.Info("hook available again", "paused_for", time.Since(g.since).Round(time.Millisecond))
 }
 

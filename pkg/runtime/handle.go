@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
@@ -22,6 +23,7 @@ func (c *consumer) handle(st stages, d *delivery) {
 	<-c.slots
 	switch {
 	case d.sub.err() != nil && !answered: // gone while it waited; the broker redelivers it
+		c.lose()
 	case !answered:
 		c.handBack(d)
 	case st.work.Err() != nil && (outcome.Verdict == hooks.Failed || outcome.Verdict == hooks.Retry):
@@ -46,7 +48,7 @@ func (c *consumer) answer(st stages, d *delivery) (outcome hooks.Outcome, answer
 			c.gate.leave(p)
 			return hooks.Outcome{}, false
 		}
-		outcome, err := c.call(st.work, m)
+		outcome, err := c.observed(st.work, d, m)
 		switch {
 		case err == nil:
 			c.gate.available()
@@ -60,6 +62,35 @@ func (c *consumer) answer(st stages, d *delivery) (outcome hooks.Outcome, answer
 		}
 		c.gate.unavailable(p, err)
 	}
+}
+
+// observed calls the hook and tells the observer.
+func (c *consumer) observed(work context.Context, d *delivery, m hooks.Message) (hooks.Outcome, error) {
+	if c.obs == nil {
+		return c.call(work, m)
+	}
+	started := time.Now()
+	c.obs.Observe(HookStarted{c.queue, m.Attempt, lag(d, started)})
+	o, err := c.call(work, m)
+	c.obs.Observe(HookEnded{c.queue, m.Attempt, time.Since(started), o.Verdict, err})
+	return o, err
+}
+
+// clockSkew is how far a publisher's clock may be ahead of ours.
+const clockSkew = time.Minute
+
+// lag is how long ago a message that nobody has tried yet was published; 0 when
+// it does not say. AMQP timestamps are whole seconds, and some publishers send
+// milliseconds, which look like the far future.
+func lag(d *delivery, now time.Time) time.Duration {
+	if d.reading.Attempt != 1 || d.Redelivered || d.Timestamp.Unix() <= 0 {
+		return 0
+	}
+	lag := now.Sub(d.Timestamp)
+	if lag < -clockSkew {
+		return 0
+	}
+	return max(lag, 1) // a message of this very second is known to be in time
 }
 
 func (c *consumer) call(work context.Context, m hooks.Message) (hooks.Outcome, error) {

@@ -14,6 +14,7 @@ import (
 type link struct {
 	conn    *amqp.Connection
 	log     *slog.Logger
+	obs     Observer
 	closed  chan *amqp.Error
 	blocked chan amqp.Blocking
 	chores  sync.WaitGroup
@@ -31,10 +32,11 @@ type lane struct {
 	closed  chan *amqp.Error
 }
 
-func newLink(conn *amqp.Connection, log *slog.Logger) *link {
+func newLink(conn *amqp.Connection, log *slog.Logger, obs Observer) *link {
 	l := &link{
 		conn:    conn,
 		log:     log,
+		obs:     obs,
 		closed:  conn.NotifyClose(make(chan *amqp.Error, 1)),
 		blocked: conn.NotifyBlocked(make(chan amqp.Blocking, 8)),
 	}
@@ -67,10 +69,15 @@ func (l *link) watchBlocked() {
 	for b := range l.blocked {
 		if b.Active {
 			l.log.Warn("broker blocks publishing; copies wait, other settlements go on", keyReason, b.Reason)
+			tell(l.obs, Blocked{b.Reason})
 		} else {
 			l.log.Info("broker takes publishings again")
+			tell(l.obs, Unblocked{})
 		}
 		l.setBlocked(b.Active)
+	}
+	if l.isBlocked() {
+		tell(l.obs, Unblocked{}) // a connection that is gone is not blocked
 	}
 	l.setBlocked(false)
 }

@@ -14,6 +14,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/runtime/message"
+	"github.com/rsctl/rsctl/pkg/settle"
 )
 
 // maxPublishChannels bounds how many copies are in flight. Each channel carries
@@ -34,6 +35,8 @@ var (
 
 // outgoing is one copy on its way.
 type outgoing struct {
+	queue         string // whose copy it is
+	purpose       settle.Purpose
 	exchange, key string
 	mandatory     bool
 	msg           amqp.Publishing
@@ -52,6 +55,7 @@ type sender interface {
 type publisher struct {
 	dial           func(context.Context, string) (*amqp.Connection, error)
 	log            *slog.Logger
+	obs            Observer
 	confirmTimeout time.Duration
 	slots          chan struct{} // one per copy in flight
 	maxBody        atomic.Int64  // 0 until the broker has refused a body for its size
@@ -65,6 +69,7 @@ func newPublisher(cfg Config) *publisher {
 	return &publisher{
 		dial:           cfg.Dial,
 		log:            cfg.Log,
+		obs:            cfg.Observer,
 		confirmTimeout: cfg.ConfirmTimeout,
 		slots:          make(chan struct{}, maxPublishChannels),
 		changed:        make(chan struct{}),
@@ -77,13 +82,18 @@ func (p *publisher) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		conn, err := p.dial(ctx, "publish")
 		if err == nil {
-			l := newLink(conn, p.log)
+			l := newLink(conn, p.log, p.obs)
 			p.set(l)
+			tell(p.obs, Connected{"publish"})
 			err = l.wait(ctx)
 			p.set(nil)
 			l.close()
 			wait.reset()
 		}
+		if ctx.Err() != nil {
+			err = nil // it is we who end it
+		}
+		tell(p.obs, Disconnected{"publish", err})
 		if ctx.Err() == nil {
 			d := wait.next()
 			p.log.Warn("no connection to publish on; trying again", keyError, err, keyIn, d)
@@ -125,6 +135,15 @@ func (p *publisher) current(ctx context.Context) (*link, error) {
 // has not returned it. Ending ctx gives up waiting; the copy may then have
 // arrived or not.
 func (p *publisher) publish(ctx context.Context, o *outgoing) error {
+	tell(p.obs, CopyStarted{o.queue, o.purpose})
+	err := p.deliver(ctx, o)
+	if p.obs != nil {
+		p.obs.Observe(CopyEnded{o.queue, o.purpose, resultOf(ctx, err)})
+	}
+	return err
+}
+
+func (p *publisher) deliver(ctx context.Context, o *outgoing) error {
 	if err := p.fits(o, 0); err != nil {
 		return err
 	}

@@ -44,6 +44,8 @@ type Config struct {
 	// Drain ends Run, with nil, once every queue is empty and nothing is held.
 	Drain bool
 	Log   *slog.Logger
+	// Observer is told what happens; nil costs nothing.
+	Observer Observer
 }
 
 // Queue is one queue to consume.
@@ -144,7 +146,9 @@ func newRunner(cfg Config) *runner {
 	room := make(chan struct{}, maxHeld)
 	for _, q := range cfg.Queues {
 		t := newTimers(r.pub, room, cfg.Log.With(keyQueue, q.Policy.Queue))
-		r.consumers = append(r.consumers, newConsumer(q, r.pub, t, cfg.Log))
+		c := newConsumer(q, r.pub, t, cfg.Log)
+		c.observe(cfg.Observer)
+		r.consumers = append(r.consumers, c)
 	}
 	return r
 }
@@ -174,6 +178,7 @@ func (r *runner) limitDrain(intake, life context.Context, kill context.CancelCau
 	select {
 	case <-intake.Done():
 		r.log.Debug("draining", keyReason, context.Cause(intake))
+		tell(r.cfg.Observer, Draining{context.Cause(intake)})
 	case <-life.Done():
 		return
 	}

@@ -42,14 +42,17 @@ func (r *runner) serve(st stages, stopIntake context.CancelCauseFunc) error {
 				close(r.opened)
 			}
 			started := time.Now()
+			tell(r.cfg.Observer, Connected{"consume"})
 			err = r.session(st, conn, stopIntake)
 			if st.stopping() {
+				tell(r.cfg.Observer, Disconnected{Purpose: "consume"})
 				return nil
 			}
 			if time.Since(started) > reconnectMax {
 				wait.reset()
 			}
 		}
+		tell(r.cfg.Observer, Disconnected{"consume", err})
 		d := wait.next()
 		r.log.Error("no connection to the broker; trying again", keyError, err, keyIn, d.Round(time.Millisecond))
 		sleep(d, st.intake.Done())

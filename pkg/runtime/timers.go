@@ -37,6 +37,9 @@ type timers struct {
 	log  *slog.Logger  // names the queue
 	room chan struct{} // one per held copy; shared by all queues
 
+	obs   Observer
+	owner string // the queue's name
+
 	mu     sync.Mutex
 	queue  dueQueue
 	hurry  bool          // everything is due
@@ -78,6 +81,7 @@ func (t *timers) add(h held) {
 	defer t.mu.Unlock()
 	heap.Push(&t.queue, h)
 	t.inHand++
+	tell(t.obs, CopyHeld{t.owner})
 	t.signal()
 }
 
@@ -189,6 +193,7 @@ func (t *timers) done() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inHand--
+	tell(t.obs, CopyReleased{t.owner})
 	if t.inHand == 0 {
 		close(t.idle)
 		t.idle = make(chan struct{})

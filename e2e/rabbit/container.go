@@ -118,6 +118,9 @@ func (d *docker) kill() error {
 	return run(context.Background(), "docker", "kill", "--signal", "KILL", d.name)
 }
 
+// discard leaves it to the guard, which removes the container by force.
+func (d *docker) discard() error { return nil }
+
 func (d *docker) ended() <-chan struct{} { return d.done }
 func (d *docker) attach(pid int) error   { return d.guard.add(pid) }
 

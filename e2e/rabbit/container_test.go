@@ -35,7 +35,7 @@ func TestContainerGetsItsSettingsBeforeItStartsAndIsRemovedAtTheEnd(t *testing.T
 	}
 	name := strings.TrimPrefix(c.Nodes[0].Name, "rabbit@")
 	wantInOrder(t, read(t, dir, "calls"),
-		"create --name "+name, "90-rsctl.conf", "enabled_plugins", "start "+name, "stop -t 30 "+name, "rm --force --volumes "+name)
+		"create --name "+name, "90-rsctl.conf", "enabled_plugins", "start "+name, "rm --force --volumes "+name)
 	if got, want := read(t, dir, "90-rsctl.conf"), "consumer_timeout = 5000\n"; got != want {
 		t.Errorf("configuration = %q, want %q", got, want)
 	}

@@ -29,8 +29,9 @@ type Node struct {
 // An engine runs one server: as processes of this machine or as a container.
 type engine interface {
 	start() error
-	stop() error // as an operator would; returns when it has ended
-	kill() error // as a power cut would; returns when it has ended
+	stop() error    // as an operator would; returns when it has ended
+	kill() error    // as a power cut would; returns when it has ended
+	discard() error // whatever is fastest: nobody needs its data any more
 	ended() <-chan struct{}
 	ctl(ctx context.Context, args ...string) *exec.Cmd
 	attach(pid int) error // end this process group when we end

@@ -119,14 +119,14 @@ func (c *Cluster) start(ctx context.Context) error {
 	return nil
 }
 
-// Stop stops every node and removes every trace. Later calls return the result
-// of the first.
+// Stop ends every node at once and removes every trace. Later calls return the
+// result of the first.
 func (c *Cluster) Stop() error {
 	c.once.Do(func() {
 		errs := make([]error, len(c.Nodes))
 		var wg sync.WaitGroup
 		for i, n := range c.Nodes {
-			wg.Go(func() { errs[i] = n.engine.stop() })
+			wg.Go(func() { errs[i] = n.engine.discard() })
 		}
 		wg.Wait()
 		c.err = errors.Join(append(errs, c.close())...)

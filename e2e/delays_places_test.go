@@ -64,6 +64,20 @@ func (p place) in(short, long, more string) string {
 	return fmt.Sprintf("  - name: %s\n    type: %s\n    delay: %s\n%s", p.queue, p.queueType, delay, more)
 }
 
+// waitingQueue names the queue that holds p's copies for a tier; "" when there
+// is none of its own.
+func (p place) waitingQueue(tier string) string {
+	switch {
+	case p.strategy != "dlx_ttl":
+		return ""
+	case strings.Contains(p.delay, "waiting_queue"):
+		return "waits"
+	case strings.Contains(p.delay, "tiers"):
+		return p.queue + ".retry." + tier
+	}
+	return p.queue + ".retry"
+}
+
 // placesSpec is a spec with a queue for each place.
 func placesSpec(list []place, short, long, more string) string {
 	var b strings.Builder

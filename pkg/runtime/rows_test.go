@@ -10,6 +10,7 @@ import (
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/settle"
+	"github.com/rsctl/rsctl/pkg/topology"
 )
 
 // replayDelay stands in for a row's delay, so that a replay takes no half minute.
@@ -20,20 +21,23 @@ const replayDelay = 300 * time.Millisecond
 // hook answers as the row says, and the message must end as its steps promise.
 func TestEveryRowOfTheTable(t *testing.T) {
 	t.Parallel()
+	modes := modesOf(t)
+	t.Cleanup(func() { removeLadder(t) })
 	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
 		for _, attempts := range []int{0, 1, 3} {
-			for _, mode := range []string{"none", "timer", "hold", "dlx_ttl"} {
-				if mode == "timer" && kind == settle.Quorum {
+			for _, mode := range modes {
+				if mode == "timer" && kind == settle.Quorum || mode == "native" && kind == settle.Classic {
 					continue // the spec refuses it
 				}
-				for i, row := range settle.Table(tablePolicy(kind, attempts, mode)) {
+				for i, row := range settle.Table(topology.Policy(specQueue("q", kind, attempts, mode))) {
 					if row.Outcome == "retry_after" {
 						continue // a delay that is clamped to weeks
 					}
 					name := fmt.Sprintf("%s/cap %d/%s/%d %s %s", kind, attempts, mode, i, row.Outcome, row.When)
 					t.Run(name, func(t *testing.T) {
 						t.Parallel()
-						replayRow(t, tablePolicy(kind, attempts, mode), row)
+						b := newBench(t)
+						replayRow(b, b.declared(specQueue(b.name(), kind, attempts, mode)), row)
 					})
 				}
 			}
@@ -83,9 +87,8 @@ func (b *bench) real(p settle.Policy) settle.Policy {
 	return q
 }
 
-func replayRow(t *testing.T, table settle.Policy, row settle.Row) {
-	b := newBench(t)
-	p := b.real(table)
+func replayRow(b *bench, p settle.Policy, row settle.Row) {
+	t := b.t
 	b.bringAbout(p, row.Facts)
 	answer := row.Answer
 	if answer.Delay > 0 {
@@ -186,7 +189,7 @@ func expectation(p settle.Policy, row settle.Row, answer hooks.Outcome) ending {
 			if s.Purpose == settle.ForDeadLetter {
 				return ending{runs: 1, dead: true, reason: true}
 			}
-			again.after = s.To.Expiration
+			again.after = max(s.To.Expiration, s.To.XDelay)
 			return again
 		case settle.Later:
 			again.after = s.After
@@ -203,6 +206,9 @@ func expectation(p settle.Policy, row settle.Row, answer hooks.Outcome) ending {
 			return ending{runs: 1, dead: p.Type == settle.Quorum && p.DeadLetter != ""}
 		}
 		again.redelivered = true
+		if p.Delay != nil && p.Delay.Mode == settle.ModeNative {
+			again.after = replayDelay
+		}
 		if p.Type == settle.Classic && !slices.ContainsFunc(steps, isCopy) {
 			again.next = row.Facts.Attempt // a plain requeue is not counted
 		}

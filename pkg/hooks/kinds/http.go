@@ -100,6 +100,11 @@ func (e *endpoint) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, 
 		return e.failure(ctx, err)
 	}
 	defer res.Body.Close()
+	// An endpoint that ends its work because we have hung up may still say 200,
+	// and over TLS that answer can come in while the connection is closing.
+	if ctx.Err() != nil {
+		return hooks.Outcome{Reason: stopReason(ctx, e.h.Timeout)}, nil
+	}
 	o := e.outcome(res)
 	line := firstLine(res)
 	if o.Verdict != hooks.Ack && o.Reason == "" {

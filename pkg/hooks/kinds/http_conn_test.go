@@ -241,3 +241,24 @@ func TestHTTPProxy(t *testing.T) {
 		t.Errorf("the proxy was asked for %s", got)
 	}
 }
+
+func TestAnAnswerThatCameAfterTheDeadlineDoesNotAck(t *testing.T) {
+	t.Parallel()
+	e := newHook(t, httpHandler("http://127.0.0.1/"), Options{}).(*endpoint)
+	ctx, cancel := context.WithCancel(t.Context())
+	e.wire = nil
+	e.transport.RegisterProtocol("late", lateAnswer{cancel})
+	e.url.Scheme = "late"
+	o, err := e.Handle(ctx, hooks.Message{Body: []byte("x")})
+	if err != nil || o.Verdict != hooks.Failed {
+		t.Errorf("got %+v, %v, want Failed: the call was over when the answer came", o, err)
+	}
+}
+
+// lateAnswer says 200 just after the call has been given up.
+type lateAnswer struct{ giveUp context.CancelFunc }
+
+func (l lateAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
+	l.giveUp()
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: r}, nil
+}

@@ -5,6 +5,7 @@ package vhost
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -29,11 +30,16 @@ func Create(ctx context.Context, name string) (*Host, error) {
 			return nil, fmt.Errorf(`%s is not set, and this needs a RabbitMQ: "make test" and "make demo" start a private one; or set RSCTL_AMQP_URL and RSCTL_MANAGEMENT_URL to one that may be used`, v)
 		}
 	}
-	u, err := url.Parse(os.Getenv("RSCTL_AMQP_URL"))
+	return CreateAt(ctx, os.Getenv("RSCTL_AMQP_URL"), os.Getenv("RSCTL_MANAGEMENT_URL"), name)
+}
+
+// CreateAt makes the virtual host name on a broker given by its URLs.
+func CreateAt(ctx context.Context, amqpURL, managementURL, name string) (*Host, error) {
+	u, err := url.Parse(amqpURL)
 	if err != nil {
-		return nil, errors.New("RSCTL_AMQP_URL is not a URL")
+		return nil, errors.New("the broker's URL is not a URL")
 	}
-	h := &Host{Name: name, management: strings.TrimSuffix(os.Getenv("RSCTL_MANAGEMENT_URL"), "/")}
+	h := &Host{Name: name, management: strings.TrimSuffix(managementURL, "/")}
 	h.user, h.password = "guest", "guest"
 	if u.User != nil {
 		h.user = u.User.Username()
@@ -41,11 +47,11 @@ func Create(ctx context.Context, name string) (*Host, error) {
 	}
 	u.Path = "/" + name
 	h.URL = u.String()
-	if err := h.manage(ctx, http.MethodPut, "vhosts/"+name, ""); err != nil {
+	if err := h.Manage(ctx, http.MethodPut, "vhosts/"+name, "", nil); err != nil {
 		return nil, err
 	}
 	all := `{"configure":".*","write":".*","read":".*"}`
-	if err := h.manage(ctx, http.MethodPut, "permissions/"+name+"/"+url.PathEscape(h.user), all); err != nil {
+	if err := h.Manage(ctx, http.MethodPut, "permissions/"+name+"/"+url.PathEscape(h.user), all, nil); err != nil {
 		return nil, errors.Join(err, h.Remove(ctx))
 	}
 	return h, nil
@@ -53,14 +59,15 @@ func Create(ctx context.Context, name string) (*Host, error) {
 
 // Remove deletes the virtual host.
 func (h *Host) Remove(ctx context.Context) error {
-	return h.manage(ctx, http.MethodDelete, "vhosts/"+h.Name, "")
+	return h.Manage(ctx, http.MethodDelete, "vhosts/"+h.Name, "", nil)
 }
 
-// manage sends one request to the management API.
-func (h *Host) manage(ctx context.Context, method, path, body string) error {
+// Manage sends one request to the management API and decodes the answer into
+// answer, unless that is nil.
+func (h *Host) Manage(ctx context.Context, method, path, body string, answer any) error {
 	req, err := http.NewRequestWithContext(ctx, method, h.management+"/api/"+path, strings.NewReader(body))
 	if err != nil {
-		return errors.New("RSCTL_MANAGEMENT_URL is not a URL")
+		return errors.New("the management URL is not a URL")
 	}
 	req.Header.Set("Content-Type", "application/json")
 	if req.URL.User == nil {
@@ -74,7 +81,10 @@ func (h *Host) manage(ctx context.Context, method, path, body string) error {
 	if resp.StatusCode/100 != 2 {
 		return fmt.Errorf("management API: %s %s: %s", method, path, resp.Status)
 	}
-	return nil
+	if answer == nil {
+		return nil
+	}
+	return json.NewDecoder(resp.Body).Decode(answer)
 }
 
 // cause drops the URL, which may hold a password, from a client's error.

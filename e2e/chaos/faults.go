@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+
+	"github.com/rsctl/rsctl/e2e/ledger"
+)
+
+// A fault is something that goes wrong while rsctl works under full load.
+type fault struct {
+	name      string
+	where     where
+	queues    []queue
+	processes int // rsctl run processes; 0 is one
+	rounds    int // least strikes of a long play
+	// login returns the URL that rsctl uses instead of the broker's own user.
+	login func(context.Context, *stage) (string, error)
+	// prepare runs before the processes start; what it returns undoes it.
+	prepare func(context.Context, *stage) (undo func() error, err error)
+	// strike makes it go wrong once and mends it.
+	strike func(context.Context, *stage, plan) error
+}
+
+// where says which broker a fault needs.
+type where int
+
+const (
+	anyBroker where = iota // a virtual host of its own is enough
+	ownNode                // it changes the whole node
+	cluster                // three nodes
+)
+
+var (
+	all    = []queue{classic, timer, classicTTL, quorum, quorumTTL}
+	noLoss = []queue{classic, classicTTL, quorum, quorumTTL} // when a process is killed
+)
+
+// withClassicDead gives every queue a classic dead-letter queue, which the broker
+// can delete on the condition that it is empty.
+func withClassicDead(queues []queue) []queue {
+	var out []queue
+	for _, q := range queues {
+		q.deadKind = "classic"
+		out = append(out, q)
+	}
+	return out
+}
+
+func healthy(q queue) queue {
+	q.plan = ledger.Healthy
+	return q
+}
+
+// faults are all of them; the names are the rows of the table.
+func faults() []fault {
+	return []fault{
+		{name: "rsctl killed", queues: append([]queue{commands}, noLoss...), strike: killRsctl},
+		{name: "one of two rsctl killed", queues: noLoss, processes: 2, strike: killRsctl},
+		{name: "one of five rsctl killed", queues: noLoss, processes: 5, strike: killRsctl},
+		{name: "rolling restart of five", queues: []queue{healthy(quorum), healthy(quorumTTL), healthy(classic)}, processes: 5, rounds: 10, strike: rollingRestart},
+		{name: "connections cut", queues: all, strike: cutConnections},
+		{name: "network black hole", queues: all, strike: blackHole},
+		{name: "confirms never come", queues: all, strike: noConfirms},
+		{name: "dead-letter queue deleted", queues: withClassicDead(all), strike: deleteDeadLetterQueues},
+		{name: "dead-letter queue full", queues: []queue{classic, timer, classicTTL}, strike: fillUp(`\\.dead$`)},
+		{name: "waiting queue deleted", queues: []queue{classicTTL, quorumTTL}, strike: deleteWaitingQueues},
+		{name: "waiting queue full", queues: []queue{classicTTL, quorumTTL}, strike: fillUp(`\\.retry$`)},
+		{name: "no permission for copies", queues: all, login: limitedUser, strike: forbidCopies},
+		{name: "work queue deleted", queues: all, strike: deleteWorkQueues},
+		{name: "consumer timeout", where: ownNode, queues: all, prepare: shortConsumerTimeout, strike: stallHooks},
+		{name: "memory alarm", where: ownNode, queues: all, strike: memoryAlarm},
+		{name: "disk alarm", where: ownNode, queues: all, strike: diskAlarm},
+		{name: "broker restarted", where: ownNode, queues: all, strike: restartBroker},
+		{name: "broker killed", where: ownNode, queues: all, strike: killBroker},
+		{name: "leader of three killed", where: cluster, queues: []queue{quorum, quorumTTL}, processes: 2, rounds: 2, strike: killLeader},
+	}
+}

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/e2e/ledger"
+)
+
+// play lets the fault strike under load again and again until its time is over,
+// at least once, then waits until everything has come to rest and counts.
+func play(ctx context.Context, v venue, f fault, p plan) ledger.Row {
+	row := ledger.Row{Fault: f.name}
+	s, err := newStage(ctx, v, f, p.binary)
+	if err != nil {
+		row.Err = err
+		return row
+	}
+	defer s.close()
+	if f.prepare != nil {
+		undo, err := f.prepare(ctx, s)
+		if err != nil {
+			row.Err = err
+			return row
+		}
+		s.onClose(undo)
+	}
+	row.Strikes, err = s.strikes(ctx, p)
+	rest := s.rest(ctx)
+	found, findErr := s.find(ctx)
+	found.Dead = append(found.Dead, s.taken...)
+	account, accountErr := s.ledger.Account(found, ledger.Rules{Cap: attempts, Gone: s.gone})
+	row.Account, row.Err = account, errors.Join(err, rest, findErr, accountErr)
+	if p.log != nil {
+		for _, proc := range s.processes {
+			p.log(f.name, proc)
+		}
+	}
+	return row
+}
+
+// A plan says how long a fault is played.
+type plan struct {
+	binary string
+	length time.Duration // of the load; at least one strike
+	log    func(fault string, p *process)
+}
+
+// long is whether strikes that need half a minute are wanted.
+func (p plan) long() bool { return p.length >= 30*time.Second }
+
+// atLeast is how many strikes a fault needs to mean something.
+func (p plan) atLeast(f fault) int {
+	if p.long() {
+		return max(f.rounds, 1)
+	}
+	return 1
+}
+
+// strikes runs load and processes and strikes.
+func (s *stage) strikes(ctx context.Context, p plan) (n int, err error) {
+	for range max(s.fault.processes, 1) {
+		if err := s.run(); err != nil {
+			return 0, err
+		}
+	}
+	loading, stop := context.WithCancel(ctx)
+	var loads sync.WaitGroup
+	for _, q := range s.fault.queues {
+		load := &ledger.Load{Ledger: s.ledger, URLs: s.urls, Queue: q.name, Plan: q.plan, Backlog: backlog}
+		loads.Go(func() { load.Run(loading) })
+	}
+	defer loads.Wait()
+	defer stop()
+	if err := s.progress(ctx, 200); err != nil {
+		return 0, err
+	}
+	for began := time.Now(); n < p.atLeast(s.fault) || time.Since(began) < p.length; n++ {
+		if err := s.fault.strike(ctx, s, p); err != nil {
+			return n, fmt.Errorf("strike %d: %w", n+1, err)
+		}
+		if err := s.progress(ctx, 100); err != nil {
+			return n, fmt.Errorf("after strike %d: %w", n+1, err)
+		}
+	}
+	return n, nil
+}
+
+// patience bounds every wait for something that has to happen.
+const patience = 90 * time.Second
+
+var errStalled = errors.New("nothing happened for too long")
+
+// until polls.
+func until(ctx context.Context, what string, ok func() bool) error {
+	for end := time.Now().Add(patience); !ok(); {
+		if time.Now().After(end) {
+			return fmt.Errorf("%w: waited %v for %s", errStalled, patience, what)
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// progress waits for n more runs of hooks.
+func (s *stage) progress(ctx context.Context, n int) error {
+	before, err := s.ledger.Runs()
+	if err != nil {
+		return err
+	}
+	return s.whileRunning(ctx, fmt.Sprintf("%d more runs of hooks", n), func() bool {
+		now, err := s.ledger.Runs()
+		return err == nil && now >= before+n
+	})
+}
+
+// whileRunning is until with the log of the processes in the error.
+func (s *stage) whileRunning(ctx context.Context, what string, ok func() bool) error {
+	err := until(ctx, what, ok)
+	if errors.Is(err, errStalled) && len(s.processes) > 0 {
+		err = fmt.Errorf("%w\n%s", err, s.processes[len(s.processes)-1].tail())
+	}
+	return err
+}
+
+// rest waits until no queue but the dead-letter queues holds a message that is
+// ready, for a few looks in a row, and stops the processes.
+func (s *stage) rest(ctx context.Context) error {
+	quiet := 0
+	err := s.whileRunning(ctx, "the queues to drain", func() bool {
+		if n, err := s.ready(); err != nil || n > 0 {
+			quiet = 0
+		} else {
+			quiet++
+		}
+		return quiet >= 30 // longer than any delay of the load
+	})
+	for _, p := range s.processes {
+		select {
+		case <-p.done: // it was killed
+		default:
+			err = errors.Join(err, p.stop())
+		}
+	}
+	return err
+}
+
+// ready is how many messages are ready in the work and waiting queues.
+func (s *stage) ready() (int, error) {
+	conn, err := ledger.Dial(s.urls)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	ch, err := conn.Channel()
+	if err != nil {
+		return 0, err
+	}
+	total := 0
+	for _, q := range s.fault.queues {
+		for _, name := range []string{q.name, q.waiting()} {
+			if name == "" {
+				continue
+			}
+			state, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+			if err != nil {
+				return 0, err
+			}
+			total += state.Messages
+		}
+	}
+	return total, nil
+}
+
+// find empties every queue.
+func (s *stage) find(ctx context.Context) (found ledger.Found, err error) {
+	conn, err := ledger.Dial(s.urls)
+	if err != nil {
+		return found, err
+	}
+	defer conn.Close()
+	ch, err := conn.Channel()
+	if err != nil {
+		return found, err
+	}
+	for _, q := range s.fault.queues {
+		hidden, err := s.hidden(ctx, q)
+		if err != nil {
+			return found, err
+		}
+		found.Hidden += hidden
+		for name, ids := range map[string]*[]string{q.name: &found.Work, q.waiting(): &found.Waiting, q.dead(): &found.Dead} {
+			if err := take(ch, name, ids); err != nil {
+				return found, fmt.Errorf("read %s: %w", name, err)
+			}
+		}
+	}
+	return found, nil
+}
+
+// take removes every message of a queue and appends their ids. A quorum queue
+// may need a moment before it shows what the server has just moved there.
+func take(ch *amqp.Channel, queue string, ids *[]string) error {
+	if queue == "" {
+		return nil
+	}
+	for empty := 0; empty < 3; {
+		d, ok, err := ch.Get(queue, true)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			empty++
+			time.Sleep(20 * time.Millisecond)
+			continue
+		}
+		*ids = append(*ids, d.MessageId)
+	}
+	return nil
+}
+
+// hidden is how many messages of q's waiting queue are neither ready nor
+// unacknowledged: they wait for their target to take them.
+func (s *stage) hidden(ctx context.Context, q queue) (int, error) {
+	if q.waiting() == "" || q.kind != "quorum" || s.deleted == nil {
+		return 0, nil
+	}
+	var state struct {
+		Messages int `json:"messages"`
+		Ready    int `json:"messages_ready"`
+	}
+	err := s.host.Manage(ctx, "GET", "queues/"+s.host.Name+"/"+q.waiting(), "", &state)
+	return state.Messages - state.Ready, err
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rsctl/rsctl/e2e/ledger"
+)
+
+// attempts is max_attempts of every queue here.
+const attempts = 3
+
+// A queue is one kind of queue under load; its name tells them apart.
+type queue struct {
+	name    string
+	kind    string // classic or quorum
+	delay   string // strategy; "" is none
+	script  bool   // run the hook as a command instead of calling an endpoint
+	plan    func(i int) ledger.Plan
+	options string // more lines of the spec
+	// deadKind is the type of the dead-letter queue; "" is the queue's own.
+	deadKind string
+}
+
+func plain(i int) ledger.Plan   { return ledger.Mix(i, ledger.Plain) }
+func delayed(i int) ledger.Plan { return ledger.Mix(i, ledger.Delayed) }
+
+var (
+	classic = queue{name: "classic", kind: "classic", plan: plain}
+	// Every copy that waits in the process is lost with it, so no fault that kills
+	// a process has this one.
+	timer      = queue{name: "timer", kind: "classic", delay: "timer", plan: delayed}
+	classicTTL = queue{name: "classic-ttl", kind: "classic", delay: "dlx_ttl", plan: delayed, options: "    retry_original: ack\n"}
+	quorum     = queue{name: "quorum", kind: "quorum", plan: plain}
+	quorumTTL  = queue{name: "quorum-ttl", kind: "quorum", delay: "dlx_ttl", plan: delayed}
+	commands   = queue{name: "commands", kind: "quorum", delay: "dlx_ttl", plan: delayed, script: true}
+)
+
+func (q queue) dead() string { return q.name + ".dead" }
+
+// waiting is the queue's waiting queue; "" when it has none.
+func (q queue) waiting() string {
+	if q.delay == "dlx_ttl" {
+		return q.name + ".retry"
+	}
+	return ""
+}
+
+// text is the spec of all queues.
+func specText(queues []queue, declare string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "version: 1\nbroker: {url: \"${AMQP_URL}\"}\ndeclare_topology: %s\nqueues:\n", declare)
+	for _, q := range queues {
+		fmt.Fprintf(&b, "  - name: %s\n    type: %s\n    max_attempts: %d\n    dead_letter: %s\n", q.name, q.kind, attempts, q.dead())
+		if q.delay != "" {
+			fmt.Fprintf(&b, "    delay: %s\n", q.delay)
+		}
+		b.WriteString(q.options)
+		if q.script {
+			b.WriteString("    concurrency: 4\n    handler: {exec: [./hook.sh], timeout: 30s}\n")
+		} else {
+			b.WriteString("    concurrency: 16\n    handler: {http: \"${HOOK_URL}\", timeout: 30s}\n")
+		}
+		if q.deadKind != "" {
+			fmt.Fprintf(&b, "  - {name: %s, type: %s}\n", q.dead(), q.deadKind)
+		}
+	}
+	return b.String()
+}

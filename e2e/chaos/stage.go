@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/rsctl/rsctl/e2e/internal/proxy"
+	"github.com/rsctl/rsctl/e2e/internal/vhost"
+	"github.com/rsctl/rsctl/e2e/ledger"
+	"github.com/rsctl/rsctl/e2e/rabbit"
+)
+
+// backlog is how many ready messages the load keeps in each queue.
+const backlog = 400
+
+// A venue is a broker of one or more nodes.
+type venue struct {
+	URL, management string
+	nodes           []*rabbit.Node // none when the broker is not ours
+	more            []string       // URLs of further nodes
+}
+
+func venueOf(nodes ...*rabbit.Node) venue {
+	v := venue{URL: nodes[0].URL, management: nodes[0].ManagementURL, nodes: nodes}
+	for _, n := range nodes[1:] {
+		v.more = append(v.more, n.URL)
+	}
+	return v
+}
+
+// A stage is one fault's virtual host, load, hooks and processes.
+type stage struct {
+	venue
+	fault  fault
+	binary string
+	host   *vhost.Host
+	urls   []string // of the virtual host, on every node
+	proxy  *proxy.Proxy
+	ledger *ledger.Ledger
+	hook   *ledger.Hook
+	dir    string
+	env    []string
+
+	user      string               // whom rsctl logs in as, when not the broker's own
+	deleted   map[string]time.Time // when a queue was last declared again after it was deleted
+	taken     []string             // dead letters that were taken out on the way
+	processes []*process
+	closers   []func() error
+	rng       *rand.Rand
+}
+
+// newStage makes everything but the processes and the load.
+func newStage(ctx context.Context, v venue, f fault, binary string) (_ *stage, err error) {
+	s := &stage{venue: v, fault: f, binary: binary, rng: rand.New(rand.NewPCG(rand.Uint64(), 0))}
+	defer func() {
+		if err != nil {
+			s.close()
+		}
+	}()
+	name := fmt.Sprintf("chaos-%08x", rand.Uint32())
+	if s.host, err = vhost.CreateAt(ctx, v.URL, v.management, name); err != nil {
+		return nil, err
+	}
+	s.onClose(func() error { return s.host.Remove(context.WithoutCancel(ctx)) })
+	s.urls = []string{s.host.URL}
+	for _, url := range v.more {
+		s.urls = append(s.urls, url+name)
+	}
+	if err := s.openProxy(ctx); err != nil {
+		return nil, err
+	}
+	if s.dir, err = os.MkdirTemp("", "rsctl-chaos-"); err != nil {
+		return nil, err
+	}
+	s.onClose(func() error { return os.RemoveAll(s.dir) })
+	if s.ledger, err = ledger.Open(s.dir); err != nil {
+		return nil, err
+	}
+	s.onClose(s.ledger.Close)
+	if err := s.serveHook(); err != nil {
+		return nil, err
+	}
+	return s, s.apply()
+}
+
+func (s *stage) onClose(f func() error) { s.closers = append(s.closers, f) }
+
+// close ends and removes everything, in the opposite order.
+func (s *stage) close() {
+	for _, p := range s.processes {
+		p.kill()
+	}
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		if err := s.closers[i](); err != nil {
+			fmt.Fprintln(os.Stderr, "chaos: clean up:", err)
+		}
+	}
+}
+
+// openProxy puts a proxy before every node, for rsctl and nobody else.
+func (s *stage) openProxy(ctx context.Context) (err error) {
+	urls := s.urls
+	if s.fault.login != nil {
+		url, err := s.fault.login(ctx, s)
+		if err != nil {
+			return err
+		}
+		urls = []string{url}
+	}
+	if s.proxy, err = proxy.New(urls...); err != nil {
+		return err
+	}
+	s.onClose(func() error { s.proxy.Close(); return nil })
+	return nil
+}
+
+// serveHook starts the endpoint of the http handlers.
+func (s *stage) serveHook() error {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	s.hook = &ledger.Hook{Ledger: s.ledger}
+	server := &http.Server{Handler: s.hook, ReadHeaderTimeout: 10 * time.Second}
+	var serving sync.WaitGroup
+	serving.Go(func() { server.Serve(ln) }) //nolint:errcheck // it ends by Close
+	s.onClose(func() error { err := server.Close(); serving.Wait(); return err })
+	// A short heartbeat, so that a black hole is noticed within seconds.
+	s.env = []string{"AMQP_URL=" + s.proxy.URL + "?heartbeat=1", "LEDGER=" + s.ledger.Path(), "HOOK_URL=http://" + ln.Addr().String()}
+	return nil
+}
+
+// apply writes the spec and declares it as the broker's own user.
+func (s *stage) apply() error {
+	declare := "true"
+	if s.fault.login != nil {
+		declare = "false"
+	}
+	files := map[string]string{"queues.yaml": specText(s.fault.queues, declare), "hook.sh": ledger.Script}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o755); err != nil {
+			return err
+		}
+	}
+	p, err := startProcess(s.binary, append(s.env, "AMQP_URL="+s.host.URL), "-f", s.spec(), "apply")
+	if err != nil {
+		return err
+	}
+	<-p.done
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		return fmt.Errorf("rsctl apply: exit code %d\n%s", code, p.tail())
+	}
+	return nil
+}
+
+func (s *stage) spec() string { return filepath.Join(s.dir, "queues.yaml") }
+
+// run starts one more rsctl run.
+func (s *stage) run() error {
+	p, err := startProcess(s.binary, s.env, "-f", s.spec(), "run", "--shutdown-timeout", "10s", "--log-format", "text")
+	if err != nil {
+		return err
+	}
+	s.processes = append(s.processes, p)
+	return nil
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// alarmTime is how long an alarm lasts.
+const alarmTime = 4 * time.Second
+
+func memoryAlarm(ctx context.Context, s *stage, _ plan) error {
+	return s.alarm(ctx, []string{"set_vm_memory_high_watermark", "0.000001"}, []string{"set_vm_memory_high_watermark", "0.4"})
+}
+
+func diskAlarm(ctx context.Context, s *stage, _ plan) error {
+	return s.alarm(ctx, []string{"set_disk_free_limit", "1000TB"}, []string{"set_disk_free_limit", "50MB"})
+}
+
+// alarm holds that hooks go on while it is on.
+func (s *stage) alarm(ctx context.Context, on, off []string) error {
+	if _, err := s.nodes[0].Ctl(ctx, on...); err != nil {
+		return err
+	}
+	err := s.progress(ctx, 20)
+	if err == nil {
+		err = pause(ctx, alarmTime)
+	}
+	_, offErr := s.nodes[0].Ctl(context.WithoutCancel(ctx), off...)
+	return errors.Join(err, offErr)
+}
+
+func restartBroker(ctx context.Context, s *stage, _ plan) error { return s.nodes[0].Restart(ctx) }
+
+func killBroker(ctx context.Context, s *stage, _ plan) error {
+	if err := s.nodes[0].Kill(); err != nil {
+		return err
+	}
+	return s.nodes[0].Restart(ctx)
+}
+
+// killLeader kills the node that leads the first queue, lets the others work,
+// and brings it back.
+func killLeader(ctx context.Context, s *stage, _ plan) error {
+	var state struct {
+		Leader string `json:"leader"`
+	}
+	path := "queues/" + s.host.Name + "/" + s.fault.queues[0].name
+	if err := s.host.Manage(ctx, "GET", path, "", &state); err != nil {
+		return err
+	}
+	for i, n := range s.nodes {
+		if n.Name != state.Leader {
+			continue
+		}
+		return s.killNode(ctx, i)
+	}
+	return fmt.Errorf("no node is called %q, the leader", state.Leader)
+}
+
+func (s *stage) killNode(ctx context.Context, i int) error {
+	if err := s.nodes[i].Kill(); err != nil {
+		return err
+	}
+	goes := s.progress(ctx, 200)
+	return errors.Join(goes, s.nodes[i].Restart(ctx))
+}
+
+// shortConsumerTimeout makes the broker give up on unacknowledged deliveries
+// after seconds instead of half an hour.
+func shortConsumerTimeout(ctx context.Context, s *stage) (func() error, error) {
+	set := func(ctx context.Context, timeout, tick string) error {
+		code := fmt.Sprintf("application:set_env(rabbit, consumer_timeout, %s), application:set_env(rabbit, channel_tick_interval, %s).", timeout, tick)
+		_, err := s.nodes[0].Ctl(ctx, "eval", code)
+		return err
+	}
+	undo := func() error { return set(context.WithoutCancel(ctx), "1800000", "60000") }
+	return undo, set(ctx, "2000", "1000")
+}
+
+// stallHooks keeps a few hooks running until the broker has given up on one.
+func stallHooks(ctx context.Context, s *stage, _ plan) error {
+	var stalled atomic.Int64
+	release := make(chan struct{})
+	s.hook.Stall(func(string, int) {
+		if stalled.Add(1) <= 4 {
+			<-release
+		}
+	})
+	defer s.hook.Stall(nil)
+	defer close(release)
+	p := s.processes[len(s.processes)-1]
+	given := func() int { return p.count("subscribing again") }
+	before := given()
+	return s.whileRunning(ctx, "the broker to give up on a delivery", func() bool { return given() > before })
+}
+
+// series is the node's version without the patch.
+func (v venue) series() string {
+	if len(v.nodes) == 0 {
+		return "unknown"
+	}
+	major, rest, _ := strings.Cut(v.nodes[0].Version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	return major + "." + minor
+}

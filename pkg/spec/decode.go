@@ -158,14 +158,6 @@ func (d *decoder) durationOf(v *node) (time.Duration, bool) {
 	return 0, false
 }
 
-func (f fields) pointer(key string) *string {
-	v := f.scalar(key)
-	if v == nil {
-		return nil
-	}
-	return &v.value
-}
-
 // path resolves a file name against the directory of the spec.
 func (f fields) path(key string) string { return f.options.path(f.text(key)) }
 

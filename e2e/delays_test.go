@@ -203,3 +203,13 @@ func remove(t *testing.T, b *harness.Broker, kind, name string) {
 		t.Fatalf("delete %s %s: %v", kind, name, err)
 	}
 }
+
+func TestTheDelaysExampleCanBeAppliedAndChecked(t *testing.T) {
+	t.Parallel()
+	b := harness.NewBroker(t)
+	b.MustRsctl(nil, "-f", example(t, "delays.yaml"), "apply")
+	r := b.MustRsctl(nil, "-f", example(t, "delays.yaml"), "check", "--management-url", b.ManagementURL)
+	if !strings.Contains(r.Stdout, `consumer timeout "thumbnails"`) || !strings.Contains(r.Stdout, "not verified") {
+		t.Errorf("check does not say that the server's consumer timeout cannot be seen:\n%s", r.Stdout)
+	}
+}

@@ -17,12 +17,12 @@ func checkConsumerTimeout(s *Spec, report report) {
 		if q.Handler == nil || !q.sound("handler", "delay", "backoff", "arguments") {
 			continue
 		}
-		held, limit := q.held(), q.consumerTimeout()
+		held, limit := q.Unacknowledged(), q.consumerTimeout()
 		if held <= limit {
 			continue
 		}
 		report(q.At("handler.timeout"), fmt.Sprintf("a delivery of queue %q may stay unacknowledged longer than the server's consumer timeout of %s",
-			q.shown(), FormatDuration(limit)), "shorten the handler's timeout and the delay that hold waits, or set x-consumer-timeout (milliseconds) in arguments")
+			q.shown(), FormatDuration(limit)), "shorten the handler's timeout and the delay that hold waits, or set x-consumer-timeout (milliseconds) in arguments (RabbitMQ 4.3 takes it on quorum queues only)")
 	}
 }
 
@@ -34,9 +34,13 @@ func (q *Queue) consumerTimeout() time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// held is how long a delivery may stay unacknowledged: one call, and with hold
-// the longest delay that the spec itself asks for.
-func (q *Queue) held() time.Duration {
+// Unacknowledged is how long a delivery may stay unacknowledged, as far as the
+// spec says: one call, and with hold the longest delay that backoff, exit_codes
+// and statuses ask for. A hook may ask for more. 0 without a handler.
+func (q *Queue) Unacknowledged() time.Duration {
+	if q.Handler == nil {
+		return 0
+	}
 	sum := float64(q.Handler.Timeout)
 	if q.Delay != nil && q.Delay.Strategy == "hold" {
 		sum += q.longestDelay()

@@ -153,6 +153,8 @@ func workQueue(q *spec.Queue, delayArgs map[string]any) Queue {
 		Name: q.Name, Type: settle.Type(q.Type), Durable: q.Durable || q.Type == spec.Quorum,
 		Exclusive: q.Exclusive, AutoDelete: q.AutoDelete, External: q.External,
 		RejectsOriginals: q.RetryOriginal != spec.AckOriginal && copies(Policy(q)),
+		Unacknowledged:   q.Unacknowledged(),
+		Holds:            q.Delay != nil && q.Delay.Strategy == "hold",
 		Arguments:        args,
 		Origin:           Origin{Role: RoleWork, Queues: []string{q.Name}, Pos: q.Pos},
 	}

@@ -8,6 +8,7 @@ package topology
 
 import (
 	"slices"
+	"time"
 
 	"github.com/rsctl/rsctl/pkg/settle"
 	"github.com/rsctl/rsctl/pkg/spec"
@@ -78,8 +79,14 @@ type Queue struct {
 	// a reject: with a dead-letter route, even one from a policy, each of them
 	// also goes there.
 	RejectsOriginals bool
-	Arguments        map[string]any // integers are int64
-	Origin           Origin
+	// Unacknowledged is how long the spec lets a delivery stay unacknowledged, in
+	// a handler and held by its delay. Beyond the server's consumer timeout the
+	// delivery is taken away. 0: not consumed.
+	Unacknowledged time.Duration
+	// Holds is set when delayed retries stay unacknowledged (hold).
+	Holds     bool
+	Arguments map[string]any // integers are int64
+	Origin    Origin
 }
 
 // Binding binds a queue, or another exchange when ToExchange, to an exchange.

@@ -64,6 +64,9 @@ func refuse(f Finding, answer *amqp.Error, purpose string) Finding {
 }
 
 func pluginHint(exchangeType string) string {
+	if exchangeType == topology.DelayedMessageType {
+		return "enable plugin " + plugins[exchangeType] + " on every node of the broker, or use delay: levels, which needs none; there is no such plugin for RabbitMQ 4.3"
+	}
 	if p, ok := plugins[exchangeType]; ok {
 		return "enable plugin " + p + " on every node of the broker"
 	}

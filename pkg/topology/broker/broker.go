@@ -34,7 +34,7 @@ const (
 
 // Finding is the result for one object, for a report.
 type Finding struct {
-	Kind   string // exchange, queue, binding, permission, management API
+	Kind   string // exchange, queue, binding, permission, consumer timeout, management API
 	Name   string
 	Origin topology.Origin
 	State  State

@@ -30,6 +30,7 @@ func Check(ctx context.Context, s *Session, mgmt *Management, t *topology.Topolo
 		return report, err
 	}
 	a.report.Findings = append(a.report.Findings, c.bindings(t.Bindings)...)
+	a.report.Findings = append(a.report.Findings, c.timeouts(t.Queues)...)
 	err = a.checkDefaultExchange(ctx, t.DefaultCopies)
 	return &a.report, err
 }

@@ -16,6 +16,7 @@ const (
 	kindBinding    = "binding"
 	kindPermission = "permission"
 	kindManagement = "management API"
+	kindTimeout    = "consumer timeout"
 )
 
 // presence is what a passive declare tells.

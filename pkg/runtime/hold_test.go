@@ -1,0 +1,43 @@
+package runtime
+
+import (
+	"testing"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/settle"
+)
+
+// A delivery that is held when the drain is over is retried early: nobody else
+// would be given it before.
+func TestAHeldDeliveryIsRetriedEarlyByAStop(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			p := capped(b, kind, 3)
+			p.Delay = &settle.Delay{Strategy: "hold", Mode: settle.ModeHold}
+			b.publish(p.Queue, amqp.Publishing{MessageId: "later"})
+			hook := &recorder{reply: func(hooks.Message) hooks.Outcome {
+				return hooks.Outcome{Verdict: hooks.RetryAfter, Delay: time.Hour}
+			}}
+			cfg := b.config(Queue{Policy: p, Hook: hook})
+			cfg.ShutdownTimeout = 100 * time.Millisecond
+			run := b.start(cfg)
+			b.eventually("the hook to have answered", func() bool { return b.log.has("after 1h0m0s") })
+			if n := b.ready(p.Queue); n != 0 {
+				t.Errorf("%d messages are ready although the only one is held", n)
+			}
+			if err := run.stop(); err != nil {
+				t.Errorf("Run() = %v", err)
+			}
+			count, copied := b.get(p.Queue).Headers["x-ruststream-retry-count"]
+			if copied != (kind == settle.Classic) || copied && count != "1" {
+				t.Errorf("came back with the count %v (%v); a copy is counted, a requeue is not ours", count, copied)
+			}
+		})
+	}
+}

@@ -91,6 +91,18 @@ type Checker interface {
 	Check(ctx context.Context) error
 }
 
+// A Prober can try itself out without a message, for example by starting a
+// process. It may have effects that a [Checker] must not have.
+type Prober interface {
+	Probe(ctx context.Context) error
+}
+
+// A Limiter can handle only so many calls at a time; more would wait, and their
+// timeout would run meanwhile.
+type Limiter interface {
+	Limit() int // at least 1
+}
+
 // A Closer holds processes or connections that Close ends. Close returns after
 // the last of them has ended.
 type Closer interface {

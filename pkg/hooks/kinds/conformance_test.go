@@ -134,8 +134,9 @@ func conformAbsent(t *testing.T, hook hooks.Hook) {
 
 func TestConformance(t *testing.T) {
 	kinds := map[string]func(t *testing.T) kindUnderTest{
-		"exec": execUnderTest,
-		"http": httpUnderTest,
+		"exec":   execUnderTest,
+		"http":   httpUnderTest,
+		"worker": workerUnderTest,
 	}
 	for kind := range registry {
 		build, ok := kinds[string(kind)]

@@ -2,7 +2,6 @@ package kinds
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -37,13 +36,22 @@ type command struct {
 }
 
 func newExec(h *spec.Handler, o Options) (hooks.Hook, error) {
+	c, err := newCommand(h, o)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// newCommand reads what the kinds that start processes have in common.
+func newCommand(h *spec.Handler, o Options) (*command, error) {
 	if len(h.Command) == 0 || h.Command[0].Value == "" {
-		return nil, errors.New(`exec needs a command, such as exec: ["./handle.sh"]`)
+		return nil, fmt.Errorf(`%s needs a command, such as %[1]s: ["./handle.sh"]`, h.Kind)
 	}
 	c := &command{h: h, opts: o, grace: h.KillGrace, warn: &rate.Sometimes{Interval: time.Minute}}
 	for _, arg := range h.Command {
 		if strings.ContainsRune(arg.Value, 0) {
-			return nil, errors.New("exec: an argument holds a NUL byte, which no process can be given")
+			return nil, fmt.Errorf("%s: an argument holds a NUL byte, which no process can be given", h.Kind)
 		}
 		c.argv = append(c.argv, arg.Value)
 	}
@@ -137,10 +145,10 @@ func (c *command) unavailable(err error) error {
 func (c *command) target() string {
 	name := c.h.Command[0]
 	if name.String() != name.Value || !strings.Contains(name.Value, "/") {
-		return fmt.Sprintf("exec %q", printable(name.String(), 256))
+		return fmt.Sprintf("%s %q", c.h.Kind, printable(name.String(), 256))
 	}
 	path, _ := c.find()
-	return "exec " + printable(path, 512)
+	return string(c.h.Kind) + " " + printable(path, 512)
 }
 
 // workDir is the folder that a process starts in, without symbolic links, so
@@ -153,12 +161,11 @@ func (c *command) workDir() (string, error) {
 	return dir, nil
 }
 
-// log writes a record about the delivery m.
+// log writes a record about the delivery m, or about the command when m is nil.
 func (c *command) log(level slog.Level, msg string, m *hooks.Message, attrs ...slog.Attr) {
-	all := append([]slog.Attr{
-		slog.String("queue", c.opts.Queue),
-		slog.String("message_id", printable(m.MessageID, 255)),
-		slog.Int("attempt", m.Attempt),
-	}, attrs...)
-	c.opts.Log.LogAttrs(context.Background(), level, msg, all...)
+	all := []slog.Attr{slog.String("queue", c.opts.Queue)}
+	if m != nil {
+		all = append(all, slog.String("message_id", printable(m.MessageID, 255)), slog.Int("attempt", m.Attempt))
+	}
+	c.opts.Log.LogAttrs(context.Background(), level, msg, append(all, attrs...)...)
 }

@@ -47,7 +47,8 @@ func (h *head) take(p []byte) { h.buf = append(h.buf, p[:min(len(p), maxAnswer+1
 // outputLog turns one stream of a process into log records, one a line.
 type outputLog struct {
 	c      *command
-	m      *hooks.Message
+	m      *hooks.Message // nil: of a process that serves many deliveries
+	pid    int            // logged when set
 	stream string
 
 	line    []byte // the current line, at most maxLine bytes
@@ -96,7 +97,7 @@ func (l *outputLog) record(line []byte) {
 		return
 	}
 	l.used += len(text)
-	attrs := []slog.Attr{slog.String("stream", l.stream), slog.String("line", text)}
+	attrs := append(l.source(), slog.String("line", text))
 	if l.cut > 0 {
 		attrs = append(attrs, slog.Int("truncated_bytes", l.cut))
 	}
@@ -106,10 +107,24 @@ func (l *outputLog) record(line []byte) {
 // end logs what is left once the stream has ended.
 func (l *outputLog) end() {
 	l.flush()
+	l.truncated()
+}
+
+// truncated logs how much was left out, and forgets it.
+func (l *outputLog) truncated() {
 	if l.dropped > 0 {
-		l.c.log(slog.LevelInfo, "hook output truncated", l.m,
-			slog.String("stream", l.stream), slog.Int("truncated_bytes", l.dropped))
+		l.c.log(slog.LevelInfo, "hook output truncated", l.m, append(l.source(), slog.Int("truncated_bytes", l.dropped))...)
 	}
+	l.dropped = 0
+}
+
+// source says where output came from.
+func (l *outputLog) source() []slog.Attr {
+	attrs := []slog.Attr{slog.String("stream", l.stream)}
+	if l.pid > 0 {
+		attrs = append(attrs, slog.Int("pid", l.pid))
+	}
+	return attrs
 }
 
 // lastLine is the reason that a process gives for its end.

@@ -55,8 +55,9 @@ type constructor func(h *spec.Handler, o Options) (hooks.Hook, error)
 
 // registry is the list of kinds. A new kind is one file and one line here.
 var registry = map[spec.HandlerKind]constructor{
-	spec.Exec: newExec,
-	spec.HTTP: newHTTP,
+	spec.Exec:   newExec,
+	spec.HTTP:   newHTTP,
+	spec.Worker: newWorker,
 }
 
 // New builds the hook that h describes. It starts nothing and contacts nothing;

@@ -26,6 +26,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if mode := os.Getenv(workerMode); mode != "" {
+		workAs(mode)
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 

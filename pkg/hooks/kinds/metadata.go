@@ -156,5 +156,19 @@ func escapeJSON(c byte) string {
 	case '\t':
 		return `\t`
 	}
-	return fmt.Sprintf(`\u%04x`, c)
+	return `\u00` + string([]byte{lowerHex[c>>4], lowerHex[c&15]})
+}
+
+// appendUTF8 is appendText for bytes that are known to be UTF-8.
+func appendUTF8(b, s []byte) []byte {
+	b = append(b, '"')
+	start := 0
+	for i, c := range s {
+		if c >= 0x20 && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(append(b, s[start:i]...), escapeJSON(c)...)
+		start = i + 1
+	}
+	return append(append(b, s[start:]...), '"')
 }

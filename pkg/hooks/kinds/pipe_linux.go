@@ -3,7 +3,12 @@ package kinds
 import (
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
+
+// askUnread asks a pipe how much it holds that nobody has read.
+const askUnread = unix.TIOCINQ
 
 // newPipe is os.Pipe with blocking descriptors, neither of them known to the
 // runtime's poller: the end that a process gets needs no registration, and the

@@ -7,6 +7,9 @@ import (
 	"syscall"
 )
 
+// askUnread asks a pipe how much it holds that nobody has read: FIONREAD.
+const askUnread = 0x4004667f
+
 // newPipe is the version for systems without pipe2.
 func newPipe() (r, w int, err error) {
 	syscall.ForkLock.RLock()

@@ -74,7 +74,7 @@ func (c *consumer) consume(st stages, s *session) {
 		started := time.Now()
 		sub, deliveries, err := c.subscribe(s)
 		if err == nil {
-			c.log.Debug("consuming", "consumer_tag", sub.tag)
+			c.log.Debug("consuming", keyConsumerTag, sub.tag)
 			tell(c.obs, Consuming{c.queue})
 			c.handlers.Go(func() { sub.watch(s.ctx) })
 			c.read(st, sub, deliveries)

@@ -72,7 +72,7 @@ func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
 	}
 	c.lose()
 	attrs := []any{keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyOutcome, o.Verdict.String(), keyError, err,
-		"hook_age", time.Since(d.arrived).Round(time.Millisecond)}
+		keyHookAge, time.Since(d.arrived).Round(time.Millisecond)}
 	if o.Verdict == hooks.Ack && c.lost.remember(&d.Delivery) {
 		c.log.Warn("ack lost; the redelivery will be acked without running the hook again", attrs...)
 		return false

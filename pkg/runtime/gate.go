@@ -117,7 +117,7 @@ func (g *gate) available() {
 	g.closed, g.probing = false, 0
 	g.signal()
 	tell(g.obs, Resumed{g.queue})
-	g.log.Info("hook available again", "paused_for", time.Since(g.since).Round(time.Millisecond))
+	g.log.Info("hook available again", keyPausedFor, time.Since(g.since).Round(time.Millisecond))
 }
 
 func (g *gate) signal() {

@@ -126,9 +126,9 @@ func (c *consumer) report(d *delivery, o hooks.Outcome, f settle.Facts, steps []
 		attrs = append(attrs, keyReason, o.Reason)
 	}
 	if d.Redelivered {
-		attrs = append(attrs, "redelivered", true)
+		attrs = append(attrs, keyRedelivered, true)
 	}
-	c.log.Warn("hook failed", append(attrs, "next", next(f, steps, c.q.Policy))...)
+	c.log.Warn("hook failed", append(attrs, keyNext, next(f, steps, c.q.Policy))...)
 }
 
 // next says in a few words what the steps do to the message.

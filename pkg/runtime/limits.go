@@ -74,7 +74,7 @@ func (w *warnings) rarely(text string, attrs ...any) {
 		return
 	}
 	if n := w.suppressed[text]; n > 0 {
-		attrs = append(attrs, "not_logged", n)
+		attrs = append(attrs, keyNotLogged, n)
 	}
 	w.last[text], w.suppressed[text] = now, 0
 	w.log.Warn(text, attrs...)

@@ -8,17 +8,24 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// The keys of log attributes.
+// The keys of log attributes. They are an interface: docs/operations.md lists
+// them, and a test holds the two together.
 const (
-	keyQueue   = "queue"
-	keyMessage = "message_id"
-	keyAttempt = "attempt"
-	keyError   = "error"
-	keyReason  = "reason"
-	keyTarget  = "target"
-	keyOutcome = "outcome"
-	keyIn      = "retry_in"
-	keyCount   = "count"
+	keyQueue       = "queue"
+	keyMessage     = "message_id"
+	keyAttempt     = "attempt"
+	keyError       = "error"
+	keyReason      = "reason"
+	keyTarget      = "target"
+	keyOutcome     = "outcome"
+	keyNext        = "next"
+	keyRedelivered = "redelivered"
+	keyHookAge     = "hook_age"
+	keyIn          = "retry_in"
+	keyCount       = "count"
+	keyConsumerTag = "consumer_tag"
+	keyPausedFor   = "paused_for"
+	keyNotLogged   = "not_logged"
 )
 
 // sleep waits for d or until a stop channel closes; it reports whether d passed.

@@ -131,6 +131,7 @@ func TestADeadLetterDoesNotExpire(t *testing.T) {
 	b := newBench(t)
 	p := capped(b, settle.Classic, 1)
 	run := b.start(b.config(Queue{Policy: p, Hook: &recorder{reply: always(hooks.Retry)}}))
+	b.eventually("the consumer", func() bool { return b.log.has("msg=consuming") }) // else it may expire before
 	b.publish(p.Queue, amqp.Publishing{MessageId: "m", Expiration: "100"})
 	if dead := b.get(p.DeadLetter); dead.Expiration != "" {
 		t.Errorf("the dead letter expires after %s ms", dead.Expiration)

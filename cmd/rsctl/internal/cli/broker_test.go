@@ -37,7 +37,10 @@ func TestBrokerScripts(t *testing.T) {
 			"code":    wantCode,
 			"remove":  cmdRemove,
 			"declare": cmdDeclare,
+			"delete":  cmdDelete,
 			"holds":   cmdHolds,
+			"address": cmdAddress,
+			"answers": cmdAnswers,
 		},
 	})
 }
@@ -77,6 +80,14 @@ func cmdRemove(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Check(err)
 		}
 	})
+}
+
+// cmdDelete deletes a queue at once: "delete NAME".
+func cmdDelete(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(onBroker(ts, func(ch *amqp.Channel) error {
+		_, err := ch.QueueDelete(args[0], false, false, false)
+		return err
+	}))
 }
 
 // cmdDeclare declares a durable classic queue with other settings than a spec

@@ -17,6 +17,7 @@ type runFlags struct {
 	queues          []string
 	drain           bool
 	shutdownTimeout time.Duration
+	listen          listenFlag
 	logFormat       choice
 	logLevel        choice
 }
@@ -43,11 +44,16 @@ delivered again. Exit code 0 after a drain, 1 when the spec, the topology or a
 handler does not allow a start, 3 when the broker refuses or a drain was cut
 short.
 
+--listen answers /healthz (the process lives), /readyz (every queue is consumed
+and none is paused) and /metrics (Prometheus). When the default address is taken,
+by another rsctl on the same machine, the run goes on without.
+
 In a container start rsctl under an init (docker run --init): as process 1 it
 does not collect processes that a handler leaves behind.`,
 		Example: `  rsctl run
   rsctl run --queue orders --queue mail
   rsctl run --drain            work until the queues are empty, then stop
+  rsctl run --listen :9419     answer probes and Prometheus from other machines
   rsctl run --log-format json --log-level debug`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), a, f) },
@@ -61,6 +67,8 @@ func (f *runFlags) bind(a *app, cmd *cobra.Command) {
 	fl.StringArrayVar(&f.queues, "queue", nil, "consume only this `QUEUE`; may be repeated")
 	fl.BoolVar(&f.drain, "drain", false, "stop when the queues are empty")
 	fl.DurationVar(&f.shutdownTimeout, "shutdown-timeout", runtime.DefaultShutdownTimeout, "longest drain after a signal")
+	fl.StringVar(&f.listen.addr, "listen", defaultListen, "`ADDRESS` of /healthz, /readyz and /metrics; \"\" is none")
+	f.listen.given = func() bool { return fl.Changed("listen") }
 	fl.Var(&f.logFormat, "log-format", "`form` of the log: auto (text on a terminal, json otherwise), text or json")
 	fl.Var(&f.logLevel, "log-level", "least `level` that is logged: debug, info, warn or error")
 	complete(cmd, "queue", a.completeQueues)
@@ -71,6 +79,9 @@ func (f *runFlags) bind(a *app, cmd *cobra.Command) {
 func run(ctx context.Context, a *app, f runFlags) error {
 	if f.shutdownTimeout <= 0 {
 		return usagef("for example 25s", "--shutdown-timeout must be above zero, got %s", f.shutdownTimeout)
+	}
+	if err := f.listen.check(); err != nil {
+		return err
 	}
 	s, err := a.load()
 	if err != nil {
@@ -92,9 +103,15 @@ func run(ctx context.Context, a *app, f runFlags) error {
 	if os.Getpid() == 1 {
 		log.Warn("running as process 1: processes that handlers leave behind are not collected; start the container with an init")
 	}
+	observer, closeServer, err := f.listen.serve(ctx, w.names, log)
+	if err != nil {
+		return err
+	}
+	defer closeServer()
 	intake, work, stop := a.drainOnSignal(ctx)
 	defer stop()
 	cfg := w.config(log)
+	cfg.Observer = observer
 	cfg.Drain, cfg.ShutdownTimeout = f.drain, f.shutdownTimeout
 	log.Info("starting", "queues", w.names, "broker", s.Broker.URL.String())
 	if err := runtime.Run(intake, work, cfg); err != nil {

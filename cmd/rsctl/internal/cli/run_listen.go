@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+
+	"github.com/rsctl/rsctl/cmd/rsctl/internal/monitor"
+	"github.com/rsctl/rsctl/pkg/metrics"
+	"github.com/rsctl/rsctl/pkg/runtime"
+)
+
+// defaultListen is reachable from the same machine only.
+const defaultListen = "127.0.0.1:9419"
+
+// listenFlag is --listen and whether somebody has asked for it.
+type listenFlag struct {
+	addr  string
+	given func() bool
+}
+
+// check refuses what can be no address; "" is none.
+func (f listenFlag) check() error {
+	if f.addr == "" {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(f.addr); err != nil {
+		return usagef(`for example 127.0.0.1:9419, :9419 or "" for none`, "--listen %q is not an address: %v", f.addr, err)
+	}
+	return nil
+}
+
+// serve answers /healthz, /readyz and /metrics until stop is called, and returns
+// the observer that feeds them; nil when there is nothing to feed. An address
+// that was asked for must be free. The default one may be taken, most likely by
+// another rsctl on this machine, which must not keep this one from working.
+func (f listenFlag) serve(ctx context.Context, queues []string, log *slog.Logger) (o runtime.Observer, stop func(), err error) {
+	if f.addr == "" {
+		return nil, func() {}, nil
+	}
+	v := readVersion()
+	m := metrics.New(metrics.Build{Version: v.Version, Revision: v.Revision, GoVersion: v.Go}, queues)
+	status := monitor.NewStatus(queues)
+	server, err := monitor.Listen(ctx, f.addr, monitor.Handler(status, m.Handler()), log)
+	switch {
+	case err == nil:
+		log.Info("serving /healthz, /readyz and /metrics", "address", server.Addr())
+		return runtime.Observers{m, status}, server.Close, nil
+	case f.given():
+		return nil, nil, &failure{
+			err:  fmt.Errorf("cannot serve health and metrics: %w", err),
+			hint: `pick another address with --listen, or none with --listen ""`,
+		}
+	}
+	log.Warn(`health and metrics are not served: pick an address with --listen, or none with --listen ""`, "error", err)
+	return nil, func() {}, nil
+}

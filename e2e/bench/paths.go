@@ -170,32 +170,7 @@ func post(ctx context.Context, client *http.Client, url string, body []byte) err
 var copyRow = row{
 	name: "classic retry copies", target: 0.8, count: 20000,
 	bare: func(_ context.Context, b *bench, n int) (time.Duration, error) {
-		if err := b.fill(n); err != nil {
-			return 0, err
-		}
-		conn, err := amqp.Dial(b.url)
-		if err != nil {
-			return 0, err
-		}
-		defer conn.Close()
-		ch, err := conn.Channel()
-		if err != nil {
-			return 0, err
-		}
-		if err := ch.Confirm(false); err != nil {
-			return 0, err
-		}
-		return b.consumeBare(n, 2*copyInFlight, copyInFlight, func(d *amqp.Delivery) error {
-			p := amqp.Publishing{Headers: amqp.Table{"x-ruststream-retry-count": "1"}, MessageId: d.MessageId, DeliveryMode: d.DeliveryMode, Body: d.Body}
-			confirm, err := ch.PublishWithDeferredConfirm("", sinkQueue, true, false, p)
-			if err != nil {
-				return err
-			}
-			if !confirm.Wait() {
-				return errors.New("nacked")
-			}
-			return d.Reject(false)
-		})
+		return b.copyBare(n, "", func(d *amqp.Delivery) error { return d.Reject(false) })
 	},
 	ours: func(ctx context.Context, b *bench, n int) (time.Duration, error) {
 		if err := b.fill(n); err != nil {
@@ -211,6 +186,40 @@ var copyRow = row{
 			Concurrency: copyInFlight,
 		}, n, fails)
 	},
+}
+
+// copyBare publishes a copy of each message elsewhere, waits for its confirm and
+// then settles the original.
+func (b *bench) copyBare(n int, expiration string, settle func(d *amqp.Delivery) error) (time.Duration, error) {
+	if err := b.fill(n); err != nil {
+		return 0, err
+	}
+	conn, err := amqp.Dial(b.url)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	ch, err := conn.Channel()
+	if err != nil {
+		return 0, err
+	}
+	if err := ch.Confirm(false); err != nil {
+		return 0, err
+	}
+	return b.consumeBare(n, 2*copyInFlight, copyInFlight, func(d *amqp.Delivery) error {
+		p := amqp.Publishing{
+			Headers: amqp.Table{"x-ruststream-retry-count": "1"}, Expiration: expiration,
+			MessageId: d.MessageId, DeliveryMode: d.DeliveryMode, Body: d.Body,
+		}
+		confirm, err := ch.PublishWithDeferredConfirm("", sinkQueue, true, false, p)
+		if err != nil {
+			return err
+		}
+		if !confirm.Wait() {
+			return errors.New("nacked")
+		}
+		return settle(d)
+	})
 }
 
 type hookFunc func(context.Context, hooks.Message) (hooks.Outcome, error)

@@ -25,7 +25,7 @@ func TestBrokerScripts(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/broker",
-		Deadline:            time.Now().Add(time.Minute), // a hung command is a failure, soon
+		Deadline:            time.Now().Add(3 * time.Minute), // a hung command is a failure, soon; a loaded machine is not
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("AMQP_URL", url)

@@ -36,6 +36,7 @@ type consumer struct {
 	lost     *lostAcks
 	warned   *warnings
 	pace     *pace // of copies that cannot be sent
+	route    route // where the server dead-letters to
 	obs      Observer
 
 	tags atomic.Int64
@@ -55,6 +56,7 @@ func newConsumer(q Queue, pub sender, t *timers, log *slog.Logger) *consumer {
 		lost:   newLostAcks(),
 		warned: newWarnings(log),
 		pace:   newPace(),
+		route:  route{queue: q.Policy.DeadLetter},
 	}
 }
 
@@ -106,7 +108,7 @@ func (c *consumer) subscribe(s *session) (*subscription, <-chan amqp.Delivery, e
 		return nil, nil, fmt.Errorf("open a channel: %w", err)
 	}
 	sub := newSubscription(s.ctx, ch, c.tag())
-	sub.frame = s.conn.Config.FrameSize
+	sub.conn, sub.frame = s.conn, s.conn.Config.FrameSize
 	if err := ch.Qos(c.q.Prefetch, 0, false); err != nil {
 		sub.end(err)
 		return nil, nil, fmt.Errorf("set the prefetch: %w", err)

@@ -44,7 +44,11 @@ func (c *consumer) execute(st stages, d *delivery, o hooks.Outcome, steps []sett
 			}
 		}
 	}
-	c.end(d, o, steps[len(steps)-1], later)
+	last := steps[len(steps)-1]
+	if c.deadLetters(d, last) && !c.awaitRoute(st, d, o) {
+		return
+	}
+	c.end(d, o, last, later)
 }
 
 // end sends the settling frame and, once it is out, lets the timer have the

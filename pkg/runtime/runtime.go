@@ -36,6 +36,8 @@ type Config struct {
 	Permanent func(error) bool
 	// Prepare runs after every dial of the consume connection, before the first
 	// consumer: it declares or verifies what the queues need. nil does nothing.
+	// When it fails after a reconnect, the queues are consumed all the same and it
+	// runs again, beside them, until it succeeds.
 	Prepare func(ctx context.Context, conn *amqp.Connection) error
 
 	Queues          []Queue
@@ -93,6 +95,8 @@ type runner struct {
 	pub       *publisher
 	consumers []*consumer
 	opened    chan struct{} // closed once the broker has been reached
+
+	unprepared error // of the last Prepare
 }
 
 // stages are the two kinds of stop. The end of intake takes no new delivery and

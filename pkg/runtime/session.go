@@ -29,7 +29,7 @@ func (r *runner) serve(st stages, stopIntake context.CancelCauseFunc) error {
 	wait := newBackoff(reconnectMin, reconnectMax)
 	served := false
 	for {
-		conn, err := r.open(st.intake)
+		conn, err := r.open(st.intake, served)
 		switch {
 		case st.stopping():
 			closeConn(conn)
@@ -65,19 +65,35 @@ func (r *runner) waitHandlers() {
 	}
 }
 
-// open dials and prepares. The connection is nil when there is an error.
-func (r *runner) open(ctx context.Context) (*amqp.Connection, error) {
+// open dials and prepares. The connection is nil when there is an error. Once it
+// has served, a queue that has gone since concerns itself only: the others are
+// consumed, and session prepares again until nothing is missing.
+func (r *runner) open(ctx context.Context, served bool) (*amqp.Connection, error) {
 	conn, err := r.cfg.Dial(ctx, "consume")
 	if err != nil {
 		return nil, err
 	}
-	if r.cfg.Prepare != nil {
-		if err := r.cfg.Prepare(ctx, conn); err != nil {
-			closeConn(conn)
-			return nil, err
-		}
+	if r.cfg.Prepare == nil {
+		return conn, nil
+	}
+	r.unprepared = r.cfg.Prepare(ctx, conn)
+	if r.unprepared != nil && (!served || conn.IsClosed()) {
+		closeConn(conn)
+		return nil, r.unprepared
 	}
 	return conn, nil
+}
+
+// prepareAgain goes on where open has failed.
+func (r *runner) prepareAgain(ctx context.Context, s *session) {
+	wait := newBackoff(reconnectMin, reconnectMax)
+	for err := r.unprepared; err != nil; err = r.cfg.Prepare(ctx, s.conn) {
+		d := wait.next()
+		r.log.Error("the topology is not as it has to be; consuming what there is and trying again", keyError, err, keyIn, d.Round(time.Millisecond))
+		if !sleep(d, ctx.Done(), s.ctx.Done()) {
+			return
+		}
+	}
 }
 
 // session consumes on conn until intake is done or the connection is lost. When
@@ -97,6 +113,7 @@ func (r *runner) session(st stages, conn *amqp.Connection, stopIntake context.Ca
 	for _, c := range r.consumers {
 		consuming.Go(func() { c.consume(st, s) })
 	}
+	consuming.Go(func() { r.prepareAgain(st.intake, s) })
 	if r.cfg.Drain {
 		consuming.Go(func() { r.stopWhenEmpty(st.intake, s, stopIntake) })
 	}

@@ -17,6 +17,7 @@ var (
 // subscription is one consumer on one channel. Its deliveries can be settled
 // only while its context lives.
 type subscription struct {
+	conn      *amqp.Connection
 	ch        *amqp.Channel
 	tag       string
 	frame     int             // largest frame the broker takes, as negotiated; 0: any

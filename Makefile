@@ -29,7 +29,7 @@ demo: withbroker ## See orders flow through a private RabbitMQ, start to end
 	@bin/withbroker -series $(SERIES) -- $(GO) run ./e2e/demo
 
 .PHONY: test
-test: withbroker race-note ## All tests, on a private RabbitMQ; SERIES=4.3 picks another
+test: withbroker race-note clients-note ## All tests, on a private RabbitMQ; SERIES=4.3 picks another
 	@bin/withbroker -series $(SERIES) -delayed-message -- $(GO) test $(RACE) -shuffle=on ./...
 
 .PHONY: test-unit
@@ -77,6 +77,12 @@ go:
 .PHONY: withbroker
 withbroker: go
 	@$(GO) build -o bin/withbroker ./e2e/withbroker
+
+.PHONY: clients-note
+clients-note:
+	@for tool in python3 node php ruby; do \
+		command -v $$tool >/dev/null || echo "no $$tool: its client in examples/workers is not tried" >&2; \
+	done
 
 .PHONY: race-note
 race-note:

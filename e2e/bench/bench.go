@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func newBench(context.Context) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bench{url: url, conn: conn, body: make([]byte, 256)}, nil
+	return &bench{url: url, conn: conn, body: bytes.Repeat([]byte(`{"sku":"A-1","n":2}, `), 12)}, nil
 }
 
 func (b *bench) close() {

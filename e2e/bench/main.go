@@ -2,8 +2,9 @@
 // run, as ratios: absolute numbers do not travel between machines, ratios do.
 //
 // Each row runs the bare loop and rsctl in turn, several rounds, and shows the
-// median of the ratios round by round. It needs RSCTL_AMQP_URL; make bench
-// starts a private broker.
+// median of the ratios round by round. Behind the rows come what cannot be a
+// ratio: the memory of held timers and how late delayed retries come. It needs
+// RSCTL_AMQP_URL; make bench starts a private broker.
 package main
 
 import (
@@ -35,6 +36,8 @@ var rows = []row{
 	execRow,
 	httpRow,
 	copyRow,
+	delayedRow,
+	workerRow,
 }
 
 // result is a measured row.
@@ -48,7 +51,12 @@ func main() {
 	only := flag.String("only", "", "measure only rows whose name contains this")
 	scale := flag.Float64("scale", 1, "multiply the number of messages")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of the whole run to this file")
+	worker := flag.Bool("worker", false, "be the worker of the worker row instead")
 	flag.Parse()
+	if *worker {
+		work(os.Stdin, os.Stdout)
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	err := profiled(*profile, func() error { return run(ctx, os.Stdout, *rounds, *only, *scale) })
@@ -94,7 +102,12 @@ func run(ctx context.Context, out io.Writer, rounds int, only string, scale floa
 		}
 		results = append(results, res)
 	}
-	return print(out, results)
+	if len(results) > 0 {
+		if err := print(out, results); err != nil {
+			return err
+		}
+	}
+	return runDelays(ctx, b, out, only)
 }
 
 // measure runs one round that is not counted, then rounds in turn.

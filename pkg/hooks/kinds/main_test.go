@@ -43,7 +43,7 @@ func texts(values ...string) []spec.Text {
 }
 
 // execHandler is a handler as a parsed spec would hold it.
-func execHandler(t *testing.T, argv ...string) *spec.Handler {
+func execHandler(t testing.TB, argv ...string) *spec.Handler {
 	t.Helper()
 	return &spec.Handler{
 		Kind: spec.Exec, Command: texts(argv...), Dir: t.TempDir(),

@@ -51,6 +51,9 @@ func appendMetadataFields(b []byte, m *hooks.Message) []byte {
 }
 
 func appendTable(b []byte, table map[string]any) []byte {
+	if len(table) == 0 {
+		return append(b, "{}"...)
+	}
 	b = append(b, '{')
 	for i, name := range slices.Sorted(maps.Keys(table)) {
 		if i > 0 {

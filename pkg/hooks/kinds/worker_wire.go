@@ -1,7 +1,6 @@
 package kinds
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -49,10 +48,11 @@ type workerAnswer struct {
 func readAnswer(line []byte) (id uint64, o hooks.Outcome, err error) {
 	var a workerAnswer
 	if !a.scan(line) {
-		a = workerAnswer{}
-		if err := a.decode(line); err != nil {
+		decoded, err := decodeAnswer(line)
+		if err != nil {
 			return 0, o, err
 		}
+		a = *decoded
 	}
 	if len(a.id) == 0 {
 		return 0, o, errors.New("has no id")
@@ -163,7 +163,12 @@ func (a *workerAnswer) scan(line []byte) bool {
 	return false
 }
 
-func trimJSON(b []byte) []byte { return bytes.TrimLeft(b, " \t\r\n") }
+func trimJSON(b []byte) []byte {
+	for len(b) > 0 && (b[0] == ' ' || b[0] == '\t' || b[0] == '\r' || b[0] == '\n') {
+		b = b[1:]
+	}
+	return b
+}
 
 func cutToken(b []byte, c byte) (rest []byte, ok bool) {
 	b = trimJSON(b)
@@ -190,19 +195,20 @@ func cutText(b []byte) (text, rest []byte, ok bool) {
 	return nil, b, false
 }
 
-// decode reads any line. Names are compared exactly, and fields that it does
-// not know are passed over.
-func (a *workerAnswer) decode(line []byte) error {
+// decodeAnswer reads any line. Names are compared exactly, and fields that it
+// does not know are passed over.
+func decodeAnswer(line []byte) (*workerAnswer, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(line, &fields); err != nil || fields == nil {
-		return fmt.Errorf("is no JSON object: %s", printable(string(line), 256))
+		return nil, fmt.Errorf("is no JSON object: %s", printable(string(line), 256))
 	}
+	a := &workerAnswer{}
 	for name, raw := range fields {
 		if string(raw) != "null" {
 			a.set(name, raw)
 		}
 	}
-	return nil
+	return a, nil
 }
 
 // set takes one field. A value of the wrong kind is kept as it is written: it

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -190,7 +191,13 @@ func crashNote(q *spec.Queue) string {
 
 func handlerNote(s *spec.Spec, q *spec.Queue) string {
 	h := q.Handler
-	limits := fmt.Sprintf("; timeout %s, %d at a time, prefetch %d.", short(h.Timeout), q.Concurrency, q.Prefetch)
+	atOnce, processes := q.Concurrency, ""
+	if h.Kind == spec.Worker {
+		n := cmp.Or(h.Processes, q.Concurrency)
+		atOnce = min(atOnce, n*max(h.Pipeline, 1))
+		processes = fmt.Sprintf("; processes are started when needed and kept, at most %d, each with up to %d in flight", n, max(h.Pipeline, 1))
+	}
+	limits := fmt.Sprintf("%s; timeout %s, %d at a time, prefetch %d.", processes, short(h.Timeout), atOnce, q.Prefetch)
 	if h.Kind == spec.HTTP {
 		return "POST " + h.URL.String() + limits
 	}

@@ -38,6 +38,11 @@ func hookFinding(ctx context.Context, s *spec.Spec, q *spec.Queue) finding {
 	if err := c.Check(ctx); err != nil {
 		return f.is(broker.Missing, err.Error())
 	}
+	if p, ok := hook.(hooks.Prober); ok {
+		if err := p.Probe(ctx); err != nil {
+			return f.is(broker.Refused, err.Error())
+		}
+	}
 	return f
 }
 

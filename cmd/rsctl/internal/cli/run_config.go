@@ -55,12 +55,21 @@ func (w *wiring) adopt(q *spec.Queue, hook hooks.Hook) {
 		Hook:             hook,
 		Timeout:          q.Handler.Timeout,
 		Prefetch:         q.Prefetch,
-		Concurrency:      q.Concurrency,
+		Concurrency:      callsAtOnce(q, hook),
 		Consumer:         consumerOf(q),
 		Publisher:        publisherOf(q),
 		DeadLetterRoute:  hasDeadLetterRoute(q),
 		RetryUnavailable: q.Handler.OnUnavailable == "retry",
 	})
+}
+
+// callsAtOnce is the queue's concurrency, or less when the hook handles less:
+// a delivery that waits for the hook would spend its timeout waiting.
+func callsAtOnce(q *spec.Queue, h hooks.Hook) int {
+	if l, ok := h.(hooks.Limiter); ok {
+		return min(q.Concurrency, l.Limit())
+	}
+	return q.Concurrency
 }
 
 // hasDeadLetterRoute reports whether the spec gives a rejected message somewhere

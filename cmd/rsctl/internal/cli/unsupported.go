@@ -13,7 +13,6 @@ var unsupported = []struct {
 	{"ordered_by", func(q *spec.Queue) bool { return q.OrderedBy != nil }},
 	{"rate", func(q *spec.Queue) bool { return q.Rate > 0 }},
 	{"breaker", func(q *spec.Queue) bool { return q.Breaker != nil }},
-	{"handler.worker", func(q *spec.Queue) bool { return q.Handler.Kind == spec.Worker }},
 	{"handler.on_unavailable", writes("handler.on_unavailable")},
 	{"handler.reply", func(q *spec.Queue) bool { return q.Handler.Reply }},
 	{"handler.secret", func(q *spec.Queue) bool { return q.Handler.Secret != nil }},

@@ -1,0 +1,91 @@
+package kinds
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/schema"
+)
+
+// validator compiles one of the schemas that workers are written against.
+func validator(t *testing.T, text []byte) func(line []byte) error {
+	t.Helper()
+	s, err := jsonschema.CompileString("worker.json", string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(line []byte) error {
+		in := json.NewDecoder(bytes.NewReader(line))
+		in.UseNumber()
+		var v any
+		if err := in.Decode(&v); err != nil {
+			return err
+		}
+		return s.Validate(v)
+	}
+}
+
+func TestWorkerRequestsKeepToTheSchema(t *testing.T) {
+	t.Parallel()
+	valid := validator(t, schema.WorkerRequest)
+	for name, m := range map[string]hooks.Message{
+		"the least": {Attempt: 1},
+		"text":      {Attempt: 2, MaxAttempts: 5, Body: []byte("line\nbreak \x00 \"quoted\" ü")},
+		"bytes":     {Attempt: 1, Body: []byte{0xff, 0xfe}},
+		"every kind of value": {
+			Attempt: 1, Queue: "q\xff", Timestamp: math.MinInt64, Priority: 255, DeliveryMode: 2, Redelivered: true,
+			Headers: map[string]any{
+				"nil": nil, "bool": true, "int": int64(math.MinInt64), "uint": uint64(math.MaxUint64), "float": 1.5,
+				"nan": math.NaN(), "inf": math.Inf(-1), "text": "x", "bad\xff": "\xff", "bytes": []byte{1},
+				"array": []any{int64(1), "x", []any{}}, "table": map[string]any{"a": map[string]any{}},
+			},
+		},
+	} {
+		line := appendRequestLine(nil, math.MaxInt64, appendRequest(nil, &m))
+		if err := valid(line); err != nil {
+			t.Errorf("%s: %s%v", name, line, err)
+		}
+	}
+	for _, line := range []string{`{}`, `{"id":"1","body":"","body_base64":""}`} {
+		if valid([]byte(line)) == nil {
+			t.Errorf("the schema takes %s", line)
+		}
+	}
+}
+
+// The schema takes exactly what rsctl takes.
+func TestWorkerResponsesKeepToTheSchema(t *testing.T) {
+	t.Parallel()
+	valid := validator(t, schema.WorkerResponse)
+	for _, line := range []string{
+		`{"id":"1","outcome":"ack"}`,
+		`{"id":"1","outcome":"drop","reason":"no such customer"}`,
+		`{"id":"1","outcome":"retry","reason":null}`,
+		`{"id":"1","outcome":"retry_after","delay":"30s"}`,
+		`{"id":"1","outcome":"ack","reply":"x"}`,
+		`{"id":"1","outcome":"ack","reply_base64":"AP8=","extra":[1]}`,
+		`{}`,
+		`{"id":"1"}`,
+		`{"outcome":"ack"}`,
+		`{"id":1,"outcome":"ack"}`,
+		`{"id":"01","outcome":"ack"}`,
+		`{"id":"1","outcome":"done"}`,
+		`{"id":"1","outcome":null}`,
+		`{"id":"1","outcome":"retry_after"}`,
+		`{"id":"1","outcome":"retry_after","delay":null}`,
+		`{"id":"1","outcome":"retry_after","delay":30}`,
+		`{"id":"1","outcome":"ack","reply":{}}`,
+		`["1","ack"]`,
+	} {
+		_, o, err := readAnswer([]byte(line))
+		taken := err == nil && o.Verdict != hooks.Failed
+		if problem := valid([]byte(line)); taken != (problem == nil) {
+			t.Errorf("%s: taken by rsctl: %v, by the schema: %v", line, taken, problem)
+		}
+	}
+}

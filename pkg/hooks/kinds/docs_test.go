@@ -47,7 +47,8 @@ func TestDocsSpecs(t *testing.T) {
 func TestDocsMetadata(t *testing.T) {
 	t.Parallel()
 	var shown, real map[string]any
-	if err := json.Unmarshal([]byte(snippets(t, "json")[0]), &shown); err != nil {
+	all := snippets(t, "json")
+	if err := json.Unmarshal([]byte(all[len(all)-1]), &shown); err != nil {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(appendMetadata(nil, &hooks.Message{}), &real); err != nil {
@@ -63,12 +64,37 @@ func TestDocsMetadata(t *testing.T) {
 	}
 }
 
+// The lines that the page shows are ones that a worker gets, but for the fields
+// it leaves out, and that rsctl takes.
+func TestDocsWorkerLines(t *testing.T) {
+	t.Parallel()
+	lines := snippets(t, "json")
+	var shown, real map[string]any
+	if err := json.Unmarshal([]byte(lines[0]), &shown); err != nil {
+		t.Fatal(err)
+	}
+	m := hooks.Message{Queue: "stock", RoutingKey: "stock", Attempt: 1, Body: []byte(`{"sku":"A-1"}`)}
+	if err := json.Unmarshal(appendRequestLine(nil, 7, appendRequest(nil, &m)), &real); err != nil {
+		t.Fatal(err)
+	}
+	for field, value := range shown {
+		if fmt.Sprint(real[field]) != fmt.Sprint(value) {
+			t.Errorf("%s: the page shows %v, a worker gets %v", field, value, real[field])
+		}
+	}
+	if id, o, err := readAnswer([]byte(lines[1])); err != nil || id != 7 || o.Verdict != hooks.RetryAfter {
+		t.Errorf("%s is read as %d %+v, %v", lines[1], id, o, err)
+	}
+}
+
 // The page names every variable and every header, and the limits are the
 // code's.
 func TestDocsNames(t *testing.T) {
 	t.Parallel()
 	text := readFile(t, page)
 	want := append([]string{defaultPath, headerPrefix, omittedSuffix, drainFor.String(), idleFor.String()[:1] + " s"}, fixedNames...)
+	want = append(want, fmt.Sprint("at most ", maxAnswerLine>>20, " MiB"), fmt.Sprint("begins at ", restMin.Milliseconds(), " ms"),
+		fmt.Sprint("up to ", restMax.Seconds(), " s"))
 	m := hooks.Message{
 		MessageID: "1", CorrelationID: "1", ContentType: "1", ContentEncoding: "1", Type: "1", AppID: "1", ReplyTo: "1",
 		Timestamp: 1, Priority: 1,
@@ -87,6 +113,7 @@ func TestDocsNames(t *testing.T) {
 		"More than one line, more than %s":     maxAnswer,
 		"Reasons are cut at %s":                maxReason,
 		"At most %s of a response's body":      maxBody,
+		"a process may have %s logged":         maxStream,
 		"body and %s of its headers are read;": maxResponseHeaders,
 	} {
 		want = append(want, fmt.Sprintf(what, fmt.Sprint(bytes>>10, " KiB")))

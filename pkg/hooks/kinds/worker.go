@@ -11,15 +11,17 @@ import (
 	"github.com/rsctl/rsctl/pkg/spec"
 )
 
-// probeFor is how long Probe watches a process that it has started.
+// probeFor is how long Probe watches a process that it has started. Tests make
+// it longer where a process is known to end.
 const probeFor = time.Second
 
 // workers hands deliveries to processes that stay. A process gets one line of
 // JSON per delivery on its standard input and answers with one line on its
 // standard output.
 type workers struct {
-	cmd  *command
-	pool *workerPool
+	cmd   *command
+	pool  *workerPool
+	watch time.Duration // of Probe
 }
 
 func newWorker(h *spec.Handler, o Options) (hooks.Hook, error) {
@@ -31,7 +33,7 @@ func newWorker(h *spec.Handler, o Options) (hooks.Hook, error) {
 	if processes <= 0 {
 		processes = o.Concurrency
 	}
-	return &workers{cmd: c, pool: newWorkerPool(c, processes, max(h.Pipeline, 1))}, nil
+	return &workers{cmd: c, pool: newWorkerPool(c, processes, max(h.Pipeline, 1)), watch: probeFor}, nil
 }
 
 // Limit implements [hooks.Limiter]: more calls than that would only wait.
@@ -101,7 +103,7 @@ func (w *workers) Probe(ctx context.Context) error {
 	if err != nil {
 		return w.cmd.unavailable(err)
 	}
-	watch := time.NewTimer(probeFor)
+	watch := time.NewTimer(w.watch)
 	defer watch.Stop()
 	select {
 	case <-p.done:

@@ -30,12 +30,11 @@ func Root(t testing.TB) string {
 	return filepath.Dir(strings.TrimSpace(string(out)))
 }
 
+// binDir is where the binary is built; Main makes and removes it.
+var binDir string
+
 var build = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "rsctl-e2e-bin-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "rsctl")
+	path := filepath.Join(binDir, "rsctl")
 	out, err := exec.Command("go", "build", "-o", path, "github.com/rsctl/rsctl/cmd/rsctl").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("build rsctl: %w\n%s", err, out)
@@ -43,10 +42,13 @@ var build = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// Binary returns the path of rsctl, built once per test process. A TestMain
-// that calls [Main] removes it at the end.
+// Binary returns the path of rsctl, built once per test process, which must
+// have a TestMain that calls [Main].
 func Binary(t testing.TB) string {
 	t.Helper()
+	if binDir == "" {
+		t.Fatal("this package needs a TestMain that calls harness.Main")
+	}
 	path, err := build()
 	if err != nil {
 		t.Fatal(err)
@@ -54,13 +56,16 @@ func Binary(t testing.TB) string {
 	return path
 }
 
-// Main runs the tests and removes what [Binary] built.
+// Main runs the tests and returns the exit status. It makes the folder of
+// [Binary] and removes it at the end.
 func Main(m *testing.M) int {
-	defer func() {
-		if path, err := build(); err == nil {
-			os.RemoveAll(filepath.Dir(path))
-		}
-	}()
+	dir, err := os.MkdirTemp("", "rsctl-e2e-bin-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binDir = dir
 	return m.Run()
 }
 

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -87,8 +88,9 @@ func (q *Queue) as(key, value string) string {
 	return value
 }
 
-// shown is the queue's name for messages.
-func (q *Queue) shown() string { return q.as("name", q.Name) }
+// shown is the queue's name for messages. A name that could not be read has a
+// problem of its own.
+func (q *Queue) shown() string { return cmp.Or(q.as("name", q.Name), "(no name)") }
 
 // shown is the exchange's name for messages.
 func (x *Exchange) shown() string {

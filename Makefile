@@ -9,6 +9,8 @@ SERIES ?= installed
 MATRIX ?= 3.10 4.0 4.3
 # Time per fuzz target.
 FUZZTIME ?= 30s
+# Time of "make chaos", without starting brokers and draining queues.
+CHAOS_TIME ?= 10m
 # Version of staticcheck; empty leaves it out, for work without a network.
 STATICCHECK ?= v0.8.2
 
@@ -55,6 +57,10 @@ lint: go ## gofmt, go vet, staticcheck, go mod tidy
 .PHONY: bench
 bench: withbroker ## Throughput as ratios against bare loops on the same broker
 	@bin/withbroker -series $(SERIES) -- $(GO) run ./e2e/bench
+
+.PHONY: chaos
+chaos: go ## Break things under load for CHAOS_TIME (10m) and account for every message
+	@$(GO) run ./e2e/chaos -time $(CHAOS_TIME) -series $(SERIES)
 
 .PHONY: fuzz
 fuzz: go ## Run every fuzz target for FUZZTIME (30s)

@@ -31,8 +31,11 @@ const (
 )
 
 var (
-	all    = []queue{classic, timer, classicTTL, quorum, quorumTTL}
-	noLoss = []queue{classic, classicTTL, quorum, quorumTTL} // when a process is killed
+	all = []queue{classic, timer, classicTTL, quorum, quorumTTL}
+	// A classic waiting queue dead-letters at most once: what is on its way when the
+	// node dies is gone.
+	atLeastOnce = []queue{classic, timer, levels, quorum, quorumTTL}
+	noLoss      = []queue{classic, classicTTL, quorum, quorumTTL} // when a process is killed
 )
 
 // withClassicDead gives every queue a classic dead-letter queue, which the broker
@@ -62,16 +65,16 @@ func faults() []fault {
 		{name: "network black hole", queues: all, strike: blackHole},
 		{name: "confirms never come", queues: all, strike: noConfirms},
 		{name: "dead-letter queue deleted", queues: withClassicDead(all), strike: deleteDeadLetterQueues},
-		{name: "dead-letter queue full", queues: []queue{classic, timer, classicTTL}, strike: fillUp(`\\.dead$`)},
+		{name: "dead-letter queue full", where: ownNode, queues: all, prepare: refuseWhenFull(`\\.dead$`), strike: fillUp(`\\.dead$`)},
 		{name: "waiting queue deleted", queues: []queue{classicTTL, quorumTTL}, strike: deleteWaitingQueues},
-		{name: "waiting queue full", queues: []queue{classicTTL, quorumTTL}, strike: fillUp(`\\.retry$`)},
+		{name: "waiting queue full", queues: []queue{classicTTL, quorumTTL}, prepare: refuseWhenFull(`\\.retry$`), strike: fillUp(`\\.retry$`)},
 		{name: "no permission for copies", queues: all, login: limitedUser, strike: forbidCopies},
-		{name: "work queue deleted", queues: all, strike: deleteWorkQueues},
+		{name: "work queue deleted", where: ownNode, queues: all, strike: deleteWorkQueues},
 		{name: "consumer timeout", where: ownNode, queues: all, prepare: shortConsumerTimeout, strike: stallHooks},
 		{name: "memory alarm", where: ownNode, queues: all, strike: memoryAlarm},
 		{name: "disk alarm", where: ownNode, queues: all, strike: diskAlarm},
-		{name: "broker restarted", where: ownNode, queues: all, strike: restartBroker},
-		{name: "broker killed", where: ownNode, queues: all, strike: killBroker},
-		{name: "leader of three killed", where: cluster, queues: []queue{quorum, quorumTTL}, processes: 2, rounds: 2, strike: killLeader},
+		{name: "broker restarted", where: ownNode, queues: all, prepare: deadLetterAtLeastOnce, strike: restartBroker},
+		{name: "broker killed", where: ownNode, queues: atLeastOnce, prepare: deadLetterAtLeastOnce, strike: killBroker},
+		{name: "leader of three killed", where: cluster, queues: []queue{quorum, quorumTTL}, processes: 2, rounds: 2, prepare: deadLetterAtLeastOnce, strike: killLeader},
 	}
 }

@@ -91,17 +91,17 @@ func playAll(ctx context.Context, o options, chosen []fault, p plan) ([]ledger.R
 		if len(here) == 0 {
 			continue
 		}
-		c, err := rabbit.StartCluster(ctx, size, rabbit.Options{Series: o.series, Progress: say})
+		v, stop, err := startVenue(ctx, size, rabbit.Options{Series: o.series, Progress: say})
 		if err != nil {
 			return rows, err
 		}
 		for _, f := range here {
 			if ctx.Err() == nil {
 				say(f.name)
-				rows = append(rows, play(ctx, venueOf(c.Nodes...), f, p))
+				rows = append(rows, play(ctx, v, f, p))
 			}
 		}
-		if err := c.Stop(); err != nil {
+		if err := stop(); err != nil {
 			return rows, err
 		}
 	}

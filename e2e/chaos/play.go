@@ -139,11 +139,30 @@ func (s *stage) whileRunning(ctx context.Context, what string, ok func() bool) e
 	return err
 }
 
-// rest waits until no queue but the dead-letter queues holds a message that is
-// ready, for a few looks in a row, and stops the processes.
+// rest waits until no queue but the dead-letter queues holds a ready message, for
+// a few looks in a row, and stops the processes. What they hand back, because it
+// was kept for a while after a failure, is worked off by one more.
 func (s *stage) rest(ctx context.Context) error {
+	for range 5 {
+		if err := errors.Join(s.quiet(ctx), s.stop()); err != nil {
+			return err
+		}
+		if n, err := s.ready(); err != nil || n == 0 {
+			return err
+		}
+		if err := s.run(); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: the queues do not drain", errStalled)
+}
+
+func (s *stage) quiet(ctx context.Context) error {
+	if err := s.shown(ctx); err != nil {
+		return err
+	}
 	quiet := 0
-	err := s.whileRunning(ctx, "the queues to drain", func() bool {
+	return s.whileRunning(ctx, "the queues to drain", func() bool {
 		if n, err := s.ready(); err != nil || n > 0 {
 			quiet = 0
 		} else {
@@ -151,14 +170,42 @@ func (s *stage) rest(ctx context.Context) error {
 		}
 		return quiet >= 30 // longer than any delay of the load
 	})
+}
+
+// shown waits until what waiting queues hide has come back: they try again to
+// send it to a work queue that was missing. The numbers of a queue are some
+// seconds old.
+func (s *stage) shown(ctx context.Context) error {
+	if s.deleted == nil || len(s.nodes) == 0 {
+		return nil
+	}
+	if err := pause(ctx, 6*time.Second); err != nil {
+		return err
+	}
+	return s.whileRunning(ctx, "waiting queues to send what they hold", func() bool {
+		total := 0
+		for _, q := range s.fault.queues {
+			n, err := s.hidden(ctx, q)
+			if err != nil {
+				return false
+			}
+			total += n
+		}
+		return total == 0
+	})
+}
+
+// stop ends the processes that run.
+func (s *stage) stop() error {
+	var all []error
 	for _, p := range s.processes {
 		select {
 		case <-p.done: // it was killed
 		default:
-			err = errors.Join(err, p.stop())
+			all = append(all, p.stop())
 		}
 	}
-	return err
+	return errors.Join(all...)
 }
 
 // ready is how many messages are ready in the work and waiting queues.

@@ -33,6 +33,7 @@ var (
 	classicTTL = queue{name: "classic-ttl", kind: "classic", delay: "dlx_ttl", plan: delayed, options: "    retry_original: ack\n"}
 	quorum     = queue{name: "quorum", kind: "quorum", plan: plain}
 	quorumTTL  = queue{name: "quorum-ttl", kind: "quorum", delay: "dlx_ttl", plan: delayed}
+	levels     = queue{name: "levels", kind: "classic", delay: "levels", plan: delayed}
 	commands   = queue{name: "commands", kind: "quorum", delay: "dlx_ttl", plan: delayed, script: true}
 )
 
@@ -40,16 +41,19 @@ func (q queue) dead() string { return q.name + ".dead" }
 
 // waiting is the queue's waiting queue; "" when it has none.
 func (q queue) waiting() string {
-	if q.delay == "dlx_ttl" {
+	switch q.delay {
+	case "dlx_ttl":
 		return q.name + ".retry"
+	case "levels":
+		return "rsctl.v1.level-00" // no delay of the load is longer than a second
 	}
 	return ""
 }
 
-// text is the spec of all queues.
-func specText(queues []queue, declare string) string {
+// specText is the spec of all queues.
+func specText(queues []queue) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "version: 1\nbroker: {url: \"${AMQP_URL}\"}\ndeclare_topology: %s\nqueues:\n", declare)
+	b.WriteString("version: 1\nbroker: {url: \"${AMQP_URL}\"}\ndeclare_topology: true\nqueues:\n")
 	for _, q := range queues {
 		fmt.Fprintf(&b, "  - name: %s\n    type: %s\n    max_attempts: %d\n    dead_letter: %s\n", q.name, q.kind, attempts, q.dead())
 		if q.delay != "" {

@@ -14,26 +14,10 @@ import (
 	"github.com/rsctl/rsctl/e2e/internal/proxy"
 	"github.com/rsctl/rsctl/e2e/internal/vhost"
 	"github.com/rsctl/rsctl/e2e/ledger"
-	"github.com/rsctl/rsctl/e2e/rabbit"
 )
 
 // backlog is how many ready messages the load keeps in each queue.
 const backlog = 400
-
-// A venue is a broker of one or more nodes.
-type venue struct {
-	URL, management string
-	nodes           []*rabbit.Node // none when the broker is not ours
-	more            []string       // URLs of further nodes
-}
-
-func venueOf(nodes ...*rabbit.Node) venue {
-	v := venue{URL: nodes[0].URL, management: nodes[0].ManagementURL, nodes: nodes}
-	for _, n := range nodes[1:] {
-		v.more = append(v.more, n.URL)
-	}
-	return v
-}
 
 // A stage is one fault's virtual host, load, hooks and processes.
 type stage struct {
@@ -51,6 +35,7 @@ type stage struct {
 	user      string               // whom rsctl logs in as, when not the broker's own
 	deleted   map[string]time.Time // when a queue was last declared again after it was deleted
 	taken     []string             // dead letters that were taken out on the way
+	swept     map[string]bool      // spent when a dead-letter queue was deleted
 	processes []*process
 	closers   []func() error
 	rng       *rand.Rand
@@ -69,9 +54,8 @@ func newStage(ctx context.Context, v venue, f fault, binary string) (_ *stage, e
 		return nil, err
 	}
 	s.onClose(func() error { return s.host.Remove(context.WithoutCancel(ctx)) })
-	s.urls = []string{s.host.URL}
-	for _, url := range v.more {
-		s.urls = append(s.urls, url+name)
+	if s.urls, err = v.inVHost(name); err != nil {
+		return nil, err
 	}
 	if err := s.openProxy(ctx); err != nil {
 		return nil, err
@@ -139,11 +123,7 @@ func (s *stage) serveHook() error {
 
 // apply writes the spec and declares it as the broker's own user.
 func (s *stage) apply() error {
-	declare := "true"
-	if s.fault.login != nil {
-		declare = "false"
-	}
-	files := map[string]string{"queues.yaml": specText(s.fault.queues, declare), "hook.sh": ledger.Script}
+	files := map[string]string{"queues.yaml": specText(s.fault.queues), "hook.sh": ledger.Script}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o755); err != nil {
 			return err

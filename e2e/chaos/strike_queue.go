@@ -55,20 +55,19 @@ func (s *stage) deleteQueues(ctx context.Context, which func(queue) string) erro
 	return s.apply()
 }
 
-// gone says what was deleted together with its queue: what was in the work
-// queue, or what waited in the waiting queue. A classic waiting queue also drops
-// what expires while its work queue does not exist.
+// gone says what may have been deleted together with its queue: what was in the
+// work queue, or what waited in the waiting queue, or was on its way into a
+// dead-letter queue.
 func (s *stage) gone(id string, published time.Time, last string) bool {
+	if s.swept[id] {
+		return true
+	}
 	name, _, _ := strings.Cut(id, "/")
 	for _, q := range s.fault.queues {
-		if q.name != name {
-			continue
+		if q.name == name {
+			waited := last == ledger.After && s.deleted[q.waiting()].After(published)
+			return waited || s.deleted[q.name].After(published)
 		}
-		work, waiting := s.deleted[q.name], s.deleted[q.waiting()]
-		if last == ledger.After && q.waiting() != "" {
-			return waiting.After(published) || q.kind == "classic" && work.After(published)
-		}
-		return work.After(published)
 	}
 	return false
 }
@@ -81,14 +80,19 @@ func deleteDeadLetterQueues(ctx context.Context, s *stage, _ plan) error {
 			return fmt.Errorf("delete %s: %w", q.dead(), err)
 		}
 	}
+	// The broker confirms what was on its way into a queue that it deletes.
+	var err error
+	if s.swept, err = s.ledger.Spent(attempts); err != nil {
+		return err
+	}
 	if err := pause(ctx, outage); err != nil {
 		return err
 	}
 	return s.apply()
 }
 
-// takeAndDelete lets nothing in between its last look and the deletion: nothing
-// is ready, and what the broker cannot tell us it would refuse to delete.
+// takeAndDelete deletes a queue that is empty; a message that comes between the
+// look and the deletion makes it look again.
 func (s *stage) takeAndDelete(ctx context.Context, name string) error {
 	for ctx.Err() == nil {
 		err := s.withChannel(func(ch *amqp.Channel) error {
@@ -106,17 +110,29 @@ func (s *stage) takeAndDelete(ctx context.Context, name string) error {
 	return context.Cause(ctx)
 }
 
-// fillUp makes the queues that match a pattern refuse every message for a while.
+// refuseWhenFull makes the queues that match a pattern refuse what they have no
+// room for. It is in force before any limit is: a queue that gets both at once
+// may apply the limit first, and drop what it holds.
+func refuseWhenFull(pattern string) func(context.Context, *stage) (func() error, error) {
+	return func(ctx context.Context, s *stage) (func() error, error) {
+		return func() error { return nil }, s.setPolicy(ctx, pattern, `"overflow":"reject-publish"`)
+	}
+}
+
+// fillUp leaves the queues that match a pattern no room for a while.
 func fillUp(pattern string) func(context.Context, *stage, plan) error {
 	return func(ctx context.Context, s *stage, _ plan) error {
-		path := "policies/" + s.host.Name + "/full"
-		full := `{"pattern":"` + pattern + `","definition":{"max-length":0,"overflow":"reject-publish"},"apply-to":"queues"}`
-		if err := s.host.Manage(ctx, http.MethodPut, path, full, nil); err != nil {
+		if err := s.setPolicy(ctx, pattern, `"overflow":"reject-publish","max-length":0`); err != nil {
 			return err
 		}
 		err := pause(ctx, outage)
-		return errors.Join(err, s.host.Manage(context.WithoutCancel(ctx), http.MethodDelete, path, "", nil))
+		return errors.Join(err, s.setPolicy(context.WithoutCancel(ctx), pattern, `"overflow":"reject-publish"`))
 	}
+}
+
+func (s *stage) setPolicy(ctx context.Context, pattern, definition string) error {
+	body := fmt.Sprintf(`{"pattern":"%s","definition":{%s},"apply-to":"queues"}`, pattern, definition)
+	return s.host.Manage(ctx, http.MethodPut, "policies/"+s.host.Name+"/room", body, nil)
 }
 
 // limitedUser makes a user whose permissions can be changed.

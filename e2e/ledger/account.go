@@ -1,6 +1,8 @@
 package ledger
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -20,7 +22,7 @@ type Found struct {
 // queue, deleted with its queue, lost.
 type Account struct {
 	In, Acked, Work, Waiting, Dead, Deleted int
-	Lost                                    []string
+	Lost                                    []Missing
 	// Duplicates are endings beyond the first of an id: successful runs, and
 	// messages that lie in any queue.
 	Duplicates int
@@ -30,6 +32,18 @@ type Account struct {
 	HighestAttempt int
 	// HealthyDead are dead letters that would have been acked within the cap.
 	HealthyDead []string
+}
+
+// A Missing message is nowhere.
+type Missing struct {
+	ID   string
+	Runs int
+	Last string // outcome of the last run that ended; "" when none did
+}
+
+// String tells what is known of a missing message.
+func (m Missing) String() string {
+	return fmt.Sprintf("%s (%d runs, the last answered %q)", m.ID, m.Runs, m.Last)
 }
 
 // Rules are what an account is held against.
@@ -55,7 +69,7 @@ func (l *Ledger) Account(found Found, rules Rules) (Account, error) {
 		c.place(&a, id, e)
 	}
 	hidden := min(found.Hidden, len(a.Lost))
-	slices.Sort(a.Lost)
+	slices.SortFunc(a.Lost, func(x, y Missing) int { return cmp.Compare(x.ID, y.ID) })
 	a.Waiting += hidden
 	a.Lost = a.Lost[hidden:]
 	return a, nil
@@ -92,7 +106,7 @@ func (c *counter) place(a *Account, id string, e entry) {
 	case c.rules.Gone != nil && c.rules.Gone(id, e.at, h.last):
 		a.Deleted++
 	default:
-		a.Lost = append(a.Lost, id)
+		a.Lost = append(a.Lost, Missing{id, h.starts, h.last})
 	}
 }
 

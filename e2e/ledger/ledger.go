@@ -115,6 +115,18 @@ func (l *Ledger) Runs() (int, error) {
 	return l.runs, nil
 }
 
+// Spent returns the messages that have had so many runs and were not acked.
+func (l *Ledger) Spent(runs int) (map[string]bool, error) {
+	all, err := l.read()
+	ids := map[string]bool{}
+	for id, h := range all {
+		if h.starts >= runs && h.acks == 0 {
+			ids[id] = true
+		}
+	}
+	return ids, err
+}
+
 // read returns the histories by id. A last line that is not complete belongs to
 // a hook that was killed while it wrote, and is left out.
 func (l *Ledger) read() (map[string]*history, error) {

@@ -31,7 +31,7 @@ func Table(w io.Writer, rows []Row) error {
 			fmt.Fprintf(w, "%s: %v\n", r.Fault, r.Err)
 		}
 		if n := len(r.Account.Lost); n > 0 {
-			fmt.Fprintf(w, "%s: lost %q\n", r.Fault, r.Account.Lost[:min(n, 10)])
+			fmt.Fprintf(w, "%s: lost %v\n", r.Fault, r.Account.Lost[:min(n, 20)])
 		}
 	}
 	return nil

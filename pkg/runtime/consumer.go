@@ -30,6 +30,7 @@ type consumer struct {
 	copier message.Copier
 
 	slots    chan struct{}  // one per running hook
+	spare    chan *delivery // to goroutines that have nothing to do
 	handlers sync.WaitGroup // one per delivery in hand, and their subscriptions'
 	inHand   atomic.Int64   // the same, to be read
 	gate     *gate
@@ -52,6 +53,7 @@ func newConsumer(q Queue, pub sender, t *timers, log *slog.Logger) *consumer {
 		timers: t,
 		copier: message.Copier{Queue: q.Policy.Queue, Persistent: q.Publisher.Persistent, Priority: q.Publisher.Priority},
 		slots:  make(chan struct{}, max(q.Concurrency, 1)),
+		spare:  make(chan *delivery),
 		gate:   newGate(log),
 		lost:   newLostAcks(),
 		warned: newWarnings(log),
@@ -186,11 +188,30 @@ func (c *consumer) take(st stages, sub *subscription, raw amqp.Delivery) {
 func (c *consumer) start(st stages, d *delivery) {
 	c.inHand.Add(1)
 	d.sub.unsettled.Add(1)
-	c.handlers.Go(func() {
-		defer c.inHand.Add(-1)
-		defer d.sub.unsettled.Done()
+	select {
+	case c.spare <- d:
+	default:
+		c.handlers.Go(func() { c.handleAll(st, d) })
+	}
+}
+
+// handleAll handles d and then what comes while it is idle: the stack of a
+// goroutine that has handled a delivery is large enough for the next one, and
+// growing a new one costs as much as calling the hook.
+func (c *consumer) handleAll(st stages, d *delivery) {
+	for {
+		sub := d.sub
 		c.handle(st, d)
-	})
+		sub.unsettled.Done()
+		c.inHand.Add(-1)
+		select {
+		case d = <-c.spare:
+		case <-st.intake.Done():
+			return
+		case <-sub.ctx.Done():
+			return
+		}
+	}
 }
 
 // stopConsuming cancels the consumer, once, and waits until it is.

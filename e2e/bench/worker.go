@@ -16,7 +16,7 @@ import (
 // What the worker row keeps in flight, in how many processes.
 const (
 	workerInFlight  = 16
-	workerProcesses = 4
+	workerProcesses = 2
 )
 
 // workerRow: a line of JSON to a long-lived process and back per message,

@@ -10,12 +10,12 @@ import (
 	"github.com/rsctl/rsctl/pkg/hooks"
 )
 
-// BenchmarkWorker keeps 16 calls in flight in 4 processes, as the row of the
+// BenchmarkWorker keeps 16 calls in flight in 2 processes, as the row of the
 // same name in e2e/bench does.
 func BenchmarkWorker(b *testing.B) {
 	const inFlight = 16
 	h := workerHandler(b, "quick")
-	h.Processes, h.Pipeline = 4, 4
+	h.Processes, h.Pipeline = 2, 8
 	hook, err := New(h, Options{Concurrency: inFlight})
 	if err != nil {
 		b.Fatal(err)

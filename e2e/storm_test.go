@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -31,35 +30,70 @@ echo "$RSCTL_MESSAGE_ID" >>"$RUNS.$RSCTL_QUEUE"
 // message behind it waits; only the rate is bounded there.
 func TestMessagesThatAlwaysFailDoNotStormTheBroker(t *testing.T) {
 	t.Parallel()
-	const messages, span = 50, 10 * time.Second
 	b := harness.NewBroker(t)
 	file := harness.Spec(t, stormSpec, map[string]string{"hook.sh": stormHook})
-	runs := filepath.Join(t.TempDir(), "runs")
-	seen := func(queue string) []string { return linesOf(t, runs+"."+queue) }
 	b.MustRsctl(nil, "-f", file, "apply")
-	queues := []string{"classic", "quorum"}
-	for _, q := range queues {
-		b.Publish("", q, numbered(messages)...)
+	s := &storm{Broker: b, t: t, file: file, runs: filepath.Join(t.TempDir(), "runs")}
+	for queue, span := range map[string]time.Duration{"classic": 10 * time.Second, "quorum": 4 * time.Second} {
+		b.Publish("", queue, numbered(stormMessages)...)
+		s.blow(queue, span)
 	}
-	run := b.StartRsctl([]string{"RUNS=" + runs}, "-f", file, "run", "--log-level", "error")
-	harness.Eventually(t, "the first message to be tried", func() bool { return len(seen("classic"))*len(seen("quorum")) > 0 })
+}
+
+const stormMessages = 50
+
+// A storm is a run of stormHook.
+type storm struct {
+	*harness.Broker
+	t          *testing.T
+	file, runs string
+}
+
+func (s *storm) seen(queue string) []string { return linesOf(s.t, s.runs+"."+queue) }
+
+// blow runs one queue for a while and holds the number of hook runs, which is
+// 100 in 10 s for each message at most.
+func (s *storm) blow(queue string, span time.Duration) {
+	s.t.Helper()
+	run := s.StartRsctl([]string{"RUNS=" + s.runs}, "-f", s.file, "run", "--queue", queue, "--log-level", "error", "--listen", "")
+	harness.Eventually(s.t, "the first message to be tried", func() bool { return len(s.seen(queue)) > 0 })
 	start := time.Now()
-	harness.Eventually(t, "half of the time to pass", func() bool { return time.Since(start) > span/2 })
-	published := time.Now()
-	b.Publish("", "classic", amqp.Publishing{MessageId: "good"})
-	harness.Eventually(t, "the good message", func() bool { return slices.Contains(seen("classic"), "good") })
-	if took := time.Since(published); took > 2*time.Second {
-		t.Errorf("the good message was handled after %v behind %d failing ones, want 2s at most", took, messages)
-	} else {
-		t.Logf("the good message was handled after %v", took.Round(time.Millisecond))
+	if queue == "classic" {
+		harness.Eventually(s.t, "half of the time to pass", func() bool { return time.Since(start) > span/2 })
+		s.wantGoodMessageSoon(queue)
 	}
-	harness.Eventually(t, "the time to pass", func() bool { return time.Since(start) > span })
-	for _, q := range queues {
-		n := len(seen(q))
-		t.Logf("%s: %d hook runs in %v", q, n, span)
-		if n >= messages*100 || n < messages {
-			t.Errorf("%s: %d hook runs in %v, want fewer than %d, and some", q, n, span, messages*100)
+	harness.Eventually(s.t, "the time to pass", func() bool { return time.Since(start) > span })
+	n := len(s.seen(queue))
+	run.Kill()
+	s.t.Logf("%s: %d hook runs in %v", queue, n, span)
+	if limit := stormMessages * 10 * int(span.Seconds()); n >= limit || n < stormMessages {
+		s.t.Errorf("%s: %d hook runs in %v, want fewer than %d, and some", queue, n, span, limit)
+	}
+}
+
+// wantGoodMessageSoon sends a message that succeeds among those that fail. A
+// machine that is busy with something else may need another try.
+func (s *storm) wantGoodMessageSoon(queue string) {
+	s.t.Helper()
+	var took time.Duration
+	for try := range 3 {
+		published, handled := time.Now(), func() int { return count(s.seen(queue), "good") }
+		s.Publish("", queue, amqp.Publishing{MessageId: "good"})
+		harness.Eventually(s.t, "the good message", func() bool { return handled() > try })
+		if took = time.Since(published); took <= 2*time.Second {
+			s.t.Logf("the good message was handled after %v", took.Round(time.Millisecond))
+			return
 		}
 	}
-	run.Kill()
+	s.t.Errorf("the good message was handled after %v behind %d failing ones, want 2s at most", took, stormMessages)
+}
+
+func count(list []string, word string) int {
+	n := 0
+	for _, w := range list {
+		if w == word {
+			n++
+		}
+	}
+	return n
 }

@@ -45,7 +45,7 @@ func (c *consumer) execute(st stages, d *delivery, o hooks.Outcome, steps []sett
 		}
 	}
 	last := steps[len(steps)-1]
-	if c.deadLetters(d, last) && !c.awaitRoute(st, d, o) {
+	if c.deadLetters(d, last) && !c.safeToDie(st, d, o) {
 		return
 	}
 	c.end(d, o, last, later)

@@ -8,6 +8,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/message"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -64,23 +65,49 @@ func (c *consumer) deadLetters(d *delivery, step settle.Step) bool {
 	return !reject.Requeue || d.reading.Attempt >= p.MaxAttempts
 }
 
-// awaitRoute keeps a delivery that the server is about to dead-letter until its
-// dead-letter queue exists. It reports false when the delivery has ended in
-// another way.
-func (c *consumer) awaitRoute(st stages, d *delivery, o hooks.Outcome) bool {
-	for d.sub.err() == nil {
-		if !c.route.missing(d.sub.conn) {
-			return true
-		}
-		pause := c.pace.next()
-		c.log.Error("the dead-letter queue does not exist; the message is kept until it does", keyTarget, c.q.Policy.DeadLetter,
-			keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyIn, pause.Round(time.Millisecond))
-		if !sleep(pause, st.intake.Done(), d.sub.ctx.Done()) {
+// safeToDie returns when the server can be trusted to dead-letter a delivery. It
+// reports false when the delivery has ended in another way.
+func (c *consumer) safeToDie(st stages, d *delivery, o hooks.Outcome) bool {
+	if message.BlocksDeath(d.Headers, c.q.Policy.DeadLetter) {
+		c.bury(st, d, o)
+		return false
+	}
+	for d.sub.err() == nil && c.route.missing(d.sub.conn) {
+		if !c.linger(st, d, errNoDeadLetterQueue) {
 			c.keep(d, o)
 			return false
 		}
 	}
 	return true
+}
+
+var errNoDeadLetterQueue = errors.New("the dead-letter queue does not exist")
+
+// linger keeps a delivery unsettled for a while; it reports false when the
+// process stops or the delivery is lost.
+func (c *consumer) linger(st stages, d *delivery, err error) bool {
+	pause := c.pace.next()
+	c.log.Error("not dead-lettered; the message is kept until it can be", keyTarget, c.q.Policy.DeadLetter,
+		keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyError, err, keyIn, pause.Round(time.Millisecond))
+	return sleep(pause, st.intake.Done(), d.sub.ctx.Done())
+}
+
+// bury puts a copy without the death history into the dead-letter queue and acks
+// the original: with its history the server would drop it.
+func (c *consumer) bury(st stages, d *delivery, o hooks.Outcome) {
+	dead := c.q.Policy.DeadLetter
+	grave := settle.Copy{To: settle.Target{Key: dead, Queue: dead}, Purpose: settle.ForDeadLetter}
+	for {
+		err := c.send(d, o, grave)
+		if err == nil {
+			c.finish(d, settle.Ack{}, o)
+			return
+		}
+		if d.sub.err() != nil || !c.linger(st, d, err) {
+			c.keep(d, o)
+			return
+		}
+	}
 }
 
 // keep ends a delivery that has nowhere to go when the process stops: to return

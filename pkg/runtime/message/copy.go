@@ -51,10 +51,10 @@ func (c Copier) Copy(d *amqp.Delivery, r Reading, s settle.Copy, f Failure) amqp
 		c.override(&p)
 		bury(&p, d, r, f)
 	case settle.ForDelay:
-		p.Headers[HeaderCount] = settle.FormatCount(s.Count)
+		p.Headers[HeaderCount] = settle.FormatCount(min(s.Count, maxCount))
 		wait(&p, d, s.To)
 	default:
-		p.Headers[HeaderCount] = settle.FormatCount(s.Count)
+		p.Headers[HeaderCount] = settle.FormatCount(min(s.Count, maxCount))
 		c.override(&p)
 		restoreExpiration(&p, d)
 	}

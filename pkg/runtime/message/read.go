@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -72,6 +74,47 @@ func diedIn(queue string, h amqp.Table) bool {
 		}
 	}
 	return false
+}
+
+// BlocksDeath reports whether the server would lose a message with these headers
+// instead of dead-lettering it to target: RabbitMQ up to 3.13 fails on a death
+// history that no server has written, and every version drops a message that has
+// already died in its target, other than by a reject, as going in circles.
+func BlocksDeath(h amqp.Table, target string) bool {
+	for name := range h {
+		if strings.HasPrefix(name, "x-first-death-") {
+			if _, ok := h[name].(string); !ok {
+				return true
+			}
+		}
+	}
+	v, there := h[headerDeath]
+	if !there {
+		return false
+	}
+	deaths, ok := v.([]any)
+	for _, v := range deaths {
+		death, isTable := v.(amqp.Table)
+		ok = ok && isTable && serverMade(death) && death["queue"] != target
+	}
+	return !ok
+}
+
+// serverMade reports whether an entry of x-death has the types of a server's.
+func serverMade(death amqp.Table) bool {
+	for _, name := range []string{"queue", "reason", "exchange"} {
+		if _, ok := death[name].(string); !ok {
+			return false
+		}
+	}
+	_, counted := death["count"].(int64)
+	_, timed := death["time"].(time.Time)
+	keys, listed := death["routing-keys"].([]any)
+	for _, key := range keys {
+		_, text := key.(string)
+		listed = listed && text
+	}
+	return counted && timed && listed
 }
 
 func (r *Reading) readOrigin(h amqp.Table) {

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -83,6 +84,27 @@ type Message struct {
 // the message is not to blame; see [UnavailableError].
 type Hook interface {
 	Handle(ctx context.Context, m Message) (Outcome, error)
+}
+
+// A BatchHook can handle several messages in one call, all of one queue.
+//
+// HandleBatch returns one outcome for each message, in their order. An error
+// means what it means for [Hook], and that no message was handled.
+type BatchHook interface {
+	HandleBatch(ctx context.Context, ms []Message) ([]Outcome, error)
+}
+
+// Spread turns what a hook answered to n messages into one outcome for each: a
+// single outcome holds for all, one per message stands as it is, and any other
+// number fails them all, since nobody knows which was meant for which.
+func Spread(answer []Outcome, n int) []Outcome {
+	switch len(answer) {
+	case n:
+		return answer
+	case 1:
+		return slices.Repeat(answer, n)
+	}
+	return slices.Repeat([]Outcome{{Reason: fmt.Sprintf("malformed answer: %d outcomes for %d messages", len(answer), n)}}, n)
 }
 
 // A Checker can tell before the first message whether it could be run. The

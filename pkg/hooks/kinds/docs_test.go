@@ -82,8 +82,11 @@ func TestDocsWorkerLines(t *testing.T) {
 			t.Errorf("%s: the page shows %v, a worker gets %v", field, value, real[field])
 		}
 	}
-	if id, o, err := readAnswer([]byte(lines[1])); err != nil || id != 7 || o.Verdict != hooks.RetryAfter {
+	if id, o, err := readAnswer([]byte(lines[1])); err != nil || id != 7 || o.outcome.Verdict != hooks.RetryAfter {
 		t.Errorf("%s is read as %d %+v, %v", lines[1], id, o, err)
+	}
+	if id, o, err := readAnswer([]byte(lines[2])); err != nil || id != 8 || len(o.each) != 2 || o.each[1].Verdict != hooks.Drop {
+		t.Errorf("%s is read as %d %+v, %v", lines[2], id, o, err)
 	}
 }
 

@@ -46,17 +46,46 @@ func (w *workers) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, e
 	if ctx.Err() != nil {
 		return hooks.Outcome{Reason: stopReason(ctx, w.cmd.h.Timeout)}, nil
 	}
-	c := newCall(&m)
+	c := newCall()
 	defer c.free()
+	c.line = appendRequest(c.line, &m)
+	r := w.answer(ctx, c)
+	if r.ofBatch {
+		r.outcome = hooks.Outcome{Reason: "malformed answer: outcomes is for batches"}
+	}
+	return r.outcome, r.err
+}
+
+// HandleBatch implements [hooks.BatchHook]: the messages are one request.
+func (w *workers) HandleBatch(ctx context.Context, ms []hooks.Message) ([]hooks.Outcome, error) {
+	if ctx.Err() != nil {
+		return hooks.Spread([]hooks.Outcome{{Reason: stopReason(ctx, w.cmd.h.Timeout)}}, len(ms)), nil
+	}
+	c := newCall()
+	defer c.free()
+	c.line = appendBatch(c.line, ms)
+	r := w.answer(ctx, c)
+	switch {
+	case r.err != nil:
+		return nil, r.err
+	case r.ofBatch:
+		return hooks.Spread(r.each, len(ms)), nil
+	}
+	return hooks.Spread([]hooks.Outcome{r.outcome}, len(ms)), nil
+}
+
+// answer finds a process that takes c, and another when that one ends without
+// having seen it.
+func (w *workers) answer(ctx context.Context, c *call) result {
 	for {
 		s, err := w.pool.acquire(ctx)
 		if err != nil {
-			return hooks.Outcome{}, w.cmd.unavailable(err)
+			return result{err: w.cmd.unavailable(err)}
 		}
 		r := w.ask(ctx, s, c)
 		w.pool.release(s)
 		if !r.unread {
-			return r.outcome, r.err
+			return r
 		}
 	}
 }
@@ -82,7 +111,7 @@ func (w *workers) ask(ctx context.Context, s *slot, c *call) result {
 	default:
 	}
 	why := stopReason(ctx, w.cmd.h.Timeout)
-	p.end(&stopCause{text: "a message " + why, interrupted: errors.Is(ctx.Err(), context.Canceled)})
+	p.end(&stopCause{text: "a call " + why, interrupted: errors.Is(ctx.Err(), context.Canceled)})
 	<-p.done // nothing works on the delivery any more
 	<-c.done
 	return result{outcome: hooks.Outcome{Reason: joinReason(why, p.stderr.lastLine())}}
@@ -132,6 +161,8 @@ type call struct {
 // result is how a process ended with a call.
 type result struct {
 	outcome hooks.Outcome
+	each    []hooks.Outcome // with ofBatch: of each message
+	ofBatch bool
 	err     error
 	unread  bool // the process has not seen it; another may try
 }
@@ -141,9 +172,9 @@ const keepLine = 64 << 10
 
 var calls = sync.Pool{New: func() any { return &call{done: make(chan result, 1)} }}
 
-func newCall(m *hooks.Message) *call {
+func newCall() *call {
 	c := calls.Get().(*call)
-	c.line = appendRequest(c.line[:0], m)
+	c.line = c.line[:0]
 	return c
 }
 

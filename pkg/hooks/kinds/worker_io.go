@@ -124,7 +124,7 @@ func (p *process) lines(buf []byte) ([]byte, error) {
 
 // answer hands one answer to the call that waits for it.
 func (p *process) answer(line []byte) error {
-	id, o, err := readAnswer(line)
+	id, r, err := readAnswer(line)
 	if err != nil {
 		return &stopCause{text: "printed a line that " + err.Error()}
 	}
@@ -138,7 +138,7 @@ func (p *process) answer(line []byte) error {
 	}
 	switch {
 	case c != nil:
-		c.done <- result{outcome: o}
+		c.done <- r
 		return nil
 	case id <= last:
 		return &stopCause{text: fmt.Sprintf("answered request %d twice", id)}

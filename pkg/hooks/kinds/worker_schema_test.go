@@ -51,7 +51,11 @@ func TestWorkerRequestsKeepToTheSchema(t *testing.T) {
 			t.Errorf("%s: %s%v", name, line, err)
 		}
 	}
-	for _, line := range []string{`{}`, `{"id":"1","body":"","body_base64":""}`} {
+	batch := []hooks.Message{{Attempt: 1, Body: []byte("a\nb")}, {Attempt: 2, Body: []byte{0xff}}}
+	if line := appendRequestLine(nil, 1, appendBatch(nil, batch)); valid(line) != nil {
+		t.Errorf("%s%v", line, valid(line))
+	}
+	for _, line := range []string{`{}`, `{"id":"1","messages":[]}`, `{"id":"1","messages":[{}]}`, `{"id":"1","body":"","body_base64":""}`} {
 		if valid([]byte(line)) == nil {
 			t.Errorf("the schema takes %s", line)
 		}
@@ -80,10 +84,14 @@ func TestWorkerResponsesKeepToTheSchema(t *testing.T) {
 		`{"id":"1","outcome":"retry_after","delay":null}`,
 		`{"id":"1","outcome":"retry_after","delay":30}`,
 		`{"id":"1","outcome":"ack","reply":{}}`,
+		`{"id":"1","outcomes":[{"outcome":"ack"},{"outcome":"retry_after","delay":"1s","reason":"x"}]}`,
+		`{"id":"1","outcome":"ack","outcomes":[{"outcome":"ack"}]}`,
+		`{"id":"1","outcomes":["ack"]}`,
+		`{"id":"1","outcomes":"ack"}`,
 		`["1","ack"]`,
 	} {
-		_, o, err := readAnswer([]byte(line))
-		taken := err == nil && o.Verdict != hooks.Failed
+		_, r, err := readAnswer([]byte(line))
+		taken := err == nil && (r.outcome.Verdict != hooks.Failed || r.ofBatch)
 		if problem := valid([]byte(line)); taken != (problem == nil) {
 			t.Errorf("%s: taken by rsctl: %v, by the schema: %v", line, taken, problem)
 		}

@@ -18,14 +18,31 @@ const maxAnswerLine = 1 << 20
 // process gets it: all but the id, which comes first. schema/worker-request
 // describes the whole.
 func appendRequest(b []byte, m *hooks.Message) []byte {
+	b = appendMessage(append(b, ','), m)
+	return append(b, "}\n"...)
+}
+
+// appendBatch is appendRequest for several messages in one request.
+func appendBatch(b []byte, ms []hooks.Message) []byte {
+	b = append(b, `,"messages":[`...)
+	for i := range ms {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(appendMessage(append(b, '{'), &ms[i]), '}')
+	}
+	return append(b, "]}\n"...)
+}
+
+// appendMessage appends the fields of one message, its body first.
+func appendMessage(b []byte, m *hooks.Message) []byte {
 	if utf8.Valid(m.Body) {
-		b = appendUTF8(append(b, `,"body":`...), m.Body)
+		b = appendUTF8(append(b, `"body":`...), m.Body)
 	} else {
-		b = base64.StdEncoding.AppendEncode(append(b, `,"body_base64":"`...), m.Body)
+		b = base64.StdEncoding.AppendEncode(append(b, `"body_base64":"`...), m.Body)
 		b = append(b, '"')
 	}
-	b = appendMetadataFields(append(b, ','), m)
-	return append(b, "}\n"...)
+	return appendMetadataFields(append(b, ','), m)
 }
 
 // appendRequestLine puts the id before the rest.
@@ -39,33 +56,43 @@ type workerAnswer struct {
 	id, outcome, delay, reason []byte
 	reply                      []byte
 	hasReply                   bool
+	each                       []hooks.Outcome // of a batch, one per message
+	hasEach                    bool
 	problem                    error // why the rest of the line cannot be used
 }
 
 // readAnswer reads one line of a worker. An error means that it is not clear
 // which request was answered; an answer to a known request that says nothing
 // usable is a Failed outcome.
-func readAnswer(line []byte) (id uint64, o hooks.Outcome, err error) {
+func readAnswer(line []byte) (id uint64, r result, err error) {
 	var a workerAnswer
 	if !a.scan(line) {
 		decoded, err := decodeAnswer(line)
 		if err != nil {
-			return 0, o, err
+			return 0, r, err
 		}
 		a = *decoded
 	}
 	if len(a.id) == 0 {
-		return 0, o, errors.New("has no id")
+		return 0, r, errors.New("has no id")
 	}
 	id, ok := parseID(a.id)
 	if !ok {
-		return 0, o, fmt.Errorf("has the id %q, which no request had", printable(string(a.id), 64))
+		return 0, r, fmt.Errorf("has the id %q, which no request had", printable(string(a.id), 64))
 	}
-	o, err = a.read()
+	if a.hasEach && a.problem == nil && len(a.outcome) == 0 {
+		return id, result{each: a.each, ofBatch: true}, nil
+	}
+	return id, result{outcome: a.settled()}, nil
+}
+
+// settled is read, with an answer that says nothing usable as a failure.
+func (a *workerAnswer) settled() hooks.Outcome {
+	o, err := a.read()
 	if err != nil {
-		return id, hooks.Outcome{Reason: joinReason("malformed answer", err.Error())}, nil
+		return hooks.Outcome{Reason: joinReason("malformed answer", err.Error())}
 	}
-	return id, o, nil
+	return o
 }
 
 // parseID reads an id as appendRequestLine writes it, and in no other form: two
@@ -85,8 +112,11 @@ func parseID(text []byte) (id uint64, ok bool) {
 
 // read turns the fields into an outcome.
 func (a *workerAnswer) read() (o hooks.Outcome, err error) {
-	if a.problem != nil {
+	switch {
+	case a.problem != nil:
 		return o, a.problem
+	case a.hasEach:
+		return o, errors.New("both outcome and outcomes")
 	}
 	switch string(a.outcome) {
 	case "ack":
@@ -202,13 +232,17 @@ func decodeAnswer(line []byte) (*workerAnswer, error) {
 	if err := json.Unmarshal(line, &fields); err != nil || fields == nil {
 		return nil, fmt.Errorf("is no JSON object: %s", printable(string(line), 256))
 	}
+	return decodeFields(fields), nil
+}
+
+func decodeFields(fields map[string]json.RawMessage) *workerAnswer {
 	a := &workerAnswer{}
 	for name, raw := range fields {
 		if string(raw) != "null" {
 			a.set(name, raw)
 		}
 	}
-	return a, nil
+	return a
 }
 
 // set takes one field. A value of the wrong kind is kept as it is written: it
@@ -219,6 +253,10 @@ func (a *workerAnswer) set(name string, raw json.RawMessage) {
 		if json.Unmarshal(raw, &a.reply) != nil {
 			a.problem = errors.New("reply_base64 is not base64")
 		}
+		return
+	}
+	if name == "outcomes" {
+		a.setEach(raw)
 		return
 	}
 	to := a.field([]byte(name))
@@ -236,5 +274,20 @@ func (a *workerAnswer) set(name string, raw json.RawMessage) {
 		a.id = append([]byte("not text: "), raw...)
 	case "reply":
 		a.problem = errors.New("reply is not text")
+	}
+}
+
+// setEach takes the outcomes of a batch. One that cannot be read fails its
+// message; the others stand.
+func (a *workerAnswer) setEach(raw json.RawMessage) {
+	var items []map[string]json.RawMessage
+	if json.Unmarshal(raw, &items) != nil {
+		a.problem = errors.New("outcomes is not a list of objects")
+		return
+	}
+	a.hasEach = true
+	for _, fields := range items {
+		item := decodeFields(fields)
+		a.each = append(a.each, item.settled())
 	}
 }

@@ -39,14 +39,15 @@ func TestReadAnswer(t *testing.T) {
 		{`{"id":"7","outcome":"ack","reply":{"a":1}}`, 7, hooks.Outcome{Reason: "malformed answer: reply is not text"}},
 		{`{"id":"7","outcome":"ack","reply_base64":"%"}`, 7, hooks.Outcome{Reason: "malformed answer: reply_base64 is not base64"}},
 	} {
-		id, got, err := readAnswer([]byte(tt.line))
+		id, r, err := readAnswer([]byte(tt.line))
+		got := r.outcome
 		if err != nil || id != tt.id || fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", tt.want) {
 			t.Errorf("%s\ngot  %d %#v, %v\nwant %d %#v", tt.line, id, got, err, tt.id, tt.want)
 		}
 	}
 	for _, delay := range []string{`30`, `"30"`, `"soon"`, `true`} {
 		line := `{"id":"7","outcome":"retry_after","delay":` + delay + `}`
-		if _, got, err := readAnswer([]byte(line)); err != nil || got.Verdict != hooks.Failed || !strings.Contains(got.Reason, "is not a duration") {
+		if _, got, err := readAnswer([]byte(line)); err != nil || got.outcome.Verdict != hooks.Failed || !strings.Contains(got.outcome.Reason, "is not a duration") {
 			t.Errorf("%s: got %+v, %v, want Failed", line, got, err)
 		}
 	}
@@ -124,7 +125,7 @@ func BenchmarkReadAnswer(b *testing.B) {
 	line := []byte(`{"id":"123456","outcome":"ack"}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, o, err := readAnswer(line); err != nil || o.Verdict != hooks.Ack {
+		if _, o, err := readAnswer(line); err != nil || o.outcome.Verdict != hooks.Ack {
 			b.Fatal(o, err)
 		}
 	}

@@ -23,7 +23,7 @@ func testMain(m *testing.M) int {
 	if err != nil {
 		panic(err)
 	}
-	testPlan = plan{binary: binary, length: 2 * time.Second}
+	testPlan = plan{binary: binary, length: time.Second}
 	return m.Run()
 }
 
@@ -64,19 +64,67 @@ func TestNoFaultLosesAMessage(t *testing.T) {
 	}
 }
 
-func TestNoFaultOfANodeLosesAMessage(t *testing.T) {
-	t.Parallel()
-	v := start(t, 1)
-	for _, f := range faultsAt(ownNode) {
+func TestNoSettingOfANodeLosesAMessage(t *testing.T) { t.Parallel(); playAt(t, ownNode, 1) }
+
+func TestNoEndOfANodeLosesAMessage(t *testing.T) { t.Parallel(); playAt(t, mortalNode, 1) }
+
+func TestTheLossOfALeaderLosesNoMessage(t *testing.T) { t.Parallel(); playAt(t, cluster, 3) }
+
+// playAt plays one fault after the other on nodes that are started for them.
+func playAt(t *testing.T, place where, nodes int) {
+	t.Helper()
+	v := start(t, nodes)
+	for _, f := range faultsAt(place) {
 		t.Run(f.name, func(t *testing.T) { hold(t, f, play(t.Context(), v, f, testPlan)) })
 	}
 }
 
-func TestTheLossOfALeaderLosesNoMessage(t *testing.T) {
+// A classic queue has to copy what failed, and the broker takes no copies during
+// an alarm: what succeeds must go on all the same.
+func TestWhileAnAlarmIsOnSuccessesAreAckedAndTheQueueDrains(t *testing.T) {
 	t.Parallel()
-	v := start(t, 3)
-	for _, f := range faultsAt(cluster) {
-		t.Run(f.name, func(t *testing.T) { hold(t, f, play(t.Context(), v, f, testPlan)) })
+	const total, failing = 500, 25 // fewer than prefetch allows
+	v := start(t, 1)
+	q := classic
+	q.plan = func(i int) ledger.Plan {
+		p := ledger.Healthy(i)
+		if i%20 == 0 {
+			p = ledger.Plan{Outcome: ledger.Retry, Times: 1}
+		}
+		return p
+	}
+	s, err := newStage(t.Context(), v, fault{queues: []queue{q}}, testPlan.binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	load := &ledger.Load{Ledger: s.ledger, URLs: s.urls, Queue: q.name, Plan: q.plan, Total: total}
+	load.Run(t.Context())
+	must(t, s.ctl(t, "set_vm_memory_high_watermark", "0.000001"))
+	must(t, s.run())
+	must(t, s.whileRunning(t.Context(), "all but the failing to be acked during the alarm", func() bool {
+		a, err := s.ledger.Account(ledger.Found{}, ledger.Rules{Cap: attempts})
+		ready, readyErr := s.ready()
+		return err == nil && readyErr == nil && a.Acked == total-failing && ready == 0
+	}))
+	must(t, s.ctl(t, "set_vm_memory_high_watermark", "0.4"))
+	must(t, s.rest(t.Context()))
+	a, err := s.ledger.Account(ledger.Found{}, ledger.Rules{Cap: attempts})
+	if err != nil || a.Acked != total || a.Runs != total+failing {
+		t.Errorf("%d of %d are acked after %d runs, %v; want all after %d", a.Acked, total, a.Runs, err, total+failing)
+	}
+}
+
+func (s *stage) ctl(t *testing.T, args ...string) error {
+	t.Helper()
+	_, err := s.nodes[0].Ctl(t.Context(), args...)
+	return err
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -13,10 +13,13 @@ type fault struct {
 	queues    []queue
 	processes int // rsctl run processes; 0 is one
 	rounds    int // least strikes of a long play
+	// hides says that queues which dead-letter at least once may be left with
+	// messages that they do not show, until they try again.
+	hides bool
 	// login returns the URL that rsctl uses instead of the broker's own user.
 	login func(context.Context, *stage) (string, error)
 	// prepare runs before the processes start; what it returns undoes it.
-	prepare func(context.Context, *stage) (undo func() error, err error)
+	prepare preparation
 	// strike makes it go wrong once and mends it.
 	strike func(context.Context, *stage, plan) error
 }
@@ -25,9 +28,10 @@ type fault struct {
 type where int
 
 const (
-	anyBroker where = iota // a virtual host of its own is enough
-	ownNode                // it changes the whole node
-	cluster                // three nodes
+	anyBroker  where = iota // a virtual host of its own is enough
+	ownNode                 // it changes settings of the whole node
+	mortalNode              // it ends the node
+	cluster                 // three nodes
 )
 
 var (
@@ -49,6 +53,18 @@ func withClassicDead(queues []queue) []queue {
 	return out
 }
 
+type preparation func(context.Context, *stage) (undo func() error, err error)
+
+// both is for preparations that have nothing to undo.
+func both(first, second preparation) preparation {
+	return func(ctx context.Context, s *stage) (func() error, error) {
+		if _, err := first(ctx, s); err != nil {
+			return nil, err
+		}
+		return second(ctx, s)
+	}
+}
+
 func healthy(q queue) queue {
 	q.plan = ledger.Healthy
 	return q
@@ -65,16 +81,16 @@ func faults() []fault {
 		{name: "network black hole", queues: all, strike: blackHole},
 		{name: "confirms never come", queues: all, strike: noConfirms},
 		{name: "dead-letter queue deleted", queues: withClassicDead(all), strike: deleteDeadLetterQueues},
-		{name: "dead-letter queue full", where: ownNode, queues: all, prepare: refuseWhenFull(`\\.dead$`), strike: fillUp(`\\.dead$`)},
+		{name: "dead-letter queue full", where: ownNode, queues: withClassicDead(all), prepare: both(deadLetterAtLeastOnce, refuseWhenFull(`\\.dead$`)), strike: fillUp(`\\.dead$`)},
 		{name: "waiting queue deleted", queues: []queue{classicTTL, quorumTTL}, strike: deleteWaitingQueues},
 		{name: "waiting queue full", queues: []queue{classicTTL, quorumTTL}, prepare: refuseWhenFull(`\\.retry$`), strike: fillUp(`\\.retry$`)},
 		{name: "no permission for copies", queues: all, login: limitedUser, strike: forbidCopies},
-		{name: "work queue deleted", where: ownNode, queues: all, strike: deleteWorkQueues},
+		{name: "work queue deleted", hides: true, where: ownNode, queues: all, strike: deleteWorkQueues},
 		{name: "consumer timeout", where: ownNode, queues: all, prepare: shortConsumerTimeout, strike: stallHooks},
 		{name: "memory alarm", where: ownNode, queues: all, strike: memoryAlarm},
 		{name: "disk alarm", where: ownNode, queues: all, strike: diskAlarm},
-		{name: "broker restarted", where: ownNode, queues: all, prepare: deadLetterAtLeastOnce, strike: restartBroker},
-		{name: "broker killed", where: ownNode, queues: atLeastOnce, prepare: deadLetterAtLeastOnce, strike: killBroker},
-		{name: "leader of three killed", where: cluster, queues: []queue{quorum, quorumTTL}, processes: 2, rounds: 2, prepare: deadLetterAtLeastOnce, strike: killLeader},
+		{name: "broker restarted", hides: true, where: mortalNode, queues: all, prepare: deadLetterAtLeastOnce, strike: restartBroker},
+		{name: "broker killed", hides: true, where: mortalNode, queues: atLeastOnce, prepare: deadLetterAtLeastOnce, strike: killBroker},
+		{name: "leader of three killed", hides: true, where: cluster, queues: []queue{quorum, quorumTTL, classic}, processes: 2, rounds: 2, prepare: deadLetterAtLeastOnce, strike: killLeader},
 	}
 }

@@ -32,7 +32,7 @@ func play(ctx context.Context, v venue, f fault, p plan) ledger.Row {
 	}
 	row.Strikes, err = s.strikes(ctx, p)
 	rest := s.rest(ctx)
-	found, findErr := s.find(ctx)
+	found, findErr := s.find()
 	found.Dead = append(found.Dead, s.taken...)
 	account, accountErr := s.ledger.Account(found, ledger.Rules{Cap: attempts, Gone: s.gone})
 	row.Account, row.Err = account, errors.Join(err, rest, findErr, accountErr)
@@ -158,8 +158,9 @@ func (s *stage) rest(ctx context.Context) error {
 }
 
 func (s *stage) quiet(ctx context.Context) error {
-	if err := s.shown(ctx); err != nil {
-		return err
+	looks := 30 // longer than any delay of the load
+	if s.fault.hides {
+		looks = 80 // longer than a queue takes to try again to dead-letter
 	}
 	quiet := 0
 	return s.whileRunning(ctx, "the queues to drain", func() bool {
@@ -168,30 +169,7 @@ func (s *stage) quiet(ctx context.Context) error {
 		} else {
 			quiet++
 		}
-		return quiet >= 30 // longer than any delay of the load
-	})
-}
-
-// shown waits until what waiting queues hide has come back: they try again to
-// send it to a work queue that was missing. The numbers of a queue are some
-// seconds old.
-func (s *stage) shown(ctx context.Context) error {
-	if s.deleted == nil || len(s.nodes) == 0 {
-		return nil
-	}
-	if err := pause(ctx, 6*time.Second); err != nil {
-		return err
-	}
-	return s.whileRunning(ctx, "waiting queues to send what they hold", func() bool {
-		total := 0
-		for _, q := range s.fault.queues {
-			n, err := s.hidden(ctx, q)
-			if err != nil {
-				return false
-			}
-			total += n
-		}
-		return total == 0
+		return quiet >= looks
 	})
 }
 
@@ -236,7 +214,7 @@ func (s *stage) ready() (int, error) {
 }
 
 // find empties every queue.
-func (s *stage) find(ctx context.Context) (found ledger.Found, err error) {
+func (s *stage) find() (found ledger.Found, err error) {
 	conn, err := ledger.Dial(s.urls)
 	if err != nil {
 		return found, err
@@ -247,11 +225,6 @@ func (s *stage) find(ctx context.Context) (found ledger.Found, err error) {
 		return found, err
 	}
 	for _, q := range s.fault.queues {
-		hidden, err := s.hidden(ctx, q)
-		if err != nil {
-			return found, err
-		}
-		found.Hidden += hidden
 		for name, ids := range map[string]*[]string{q.name: &found.Work, q.waiting(): &found.Waiting, q.dead(): &found.Dead} {
 			if err := take(ch, name, ids); err != nil {
 				return found, fmt.Errorf("read %s: %w", name, err)
@@ -280,18 +253,4 @@ func take(ch *amqp.Channel, queue string, ids *[]string) error {
 		*ids = append(*ids, d.MessageId)
 	}
 	return nil
-}
-
-// hidden is how many messages of q's waiting queue are neither ready nor
-// unacknowledged: they wait for their target to take them.
-func (s *stage) hidden(ctx context.Context, q queue) (int, error) {
-	if q.waiting() == "" || q.kind != "quorum" || s.deleted == nil {
-		return 0, nil
-	}
-	var state struct {
-		Messages int `json:"messages"`
-		Ready    int `json:"messages_ready"`
-	}
-	err := s.host.Manage(ctx, "GET", "queues/"+s.host.Name+"/"+q.waiting(), "", &state)
-	return state.Messages - state.Ready, err
 }

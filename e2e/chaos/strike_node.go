@@ -33,7 +33,7 @@ func (s *stage) alarm(ctx context.Context, on, off []string) error {
 	return errors.Join(err, offErr)
 }
 
-func restartBroker(ctx context.Context, s *stage, _ plan) error { return s.restart(ctx, 0) }
+func restartBroker(ctx context.Context, s *stage, _ plan) error { return s.nodes[0].Restart(ctx) }
 
 // killBroker does not strike at once: RabbitMQ 4.3.6 loses confirmed messages of a
 // quorum queue that was declared a moment before its only node is killed.
@@ -44,7 +44,7 @@ func killBroker(ctx context.Context, s *stage, _ plan) error {
 	if err := s.nodes[0].Kill(); err != nil {
 		return err
 	}
-	return s.restart(ctx, 0)
+	return s.nodes[0].Restart(ctx)
 }
 
 // killLeader kills the node that leads the first queue, lets the others work,
@@ -71,7 +71,7 @@ func (s *stage) killNode(ctx context.Context, i int) error {
 		return err
 	}
 	goes := s.progress(ctx, 200)
-	return errors.Join(goes, s.restart(ctx, i))
+	return errors.Join(goes, s.nodes[i].Restart(ctx))
 }
 
 // shortConsumerTimeout makes the broker give up on unacknowledged deliveries
@@ -107,5 +107,5 @@ func stallHooks(ctx context.Context, s *stage, _ plan) error {
 // lose a dead letter that is on its way when a node dies.
 func deadLetterAtLeastOnce(ctx context.Context, s *stage) (func() error, error) {
 	pattern := `^(quorum|quorum-ttl|commands)$`
-	return func() error { return nil }, s.setPolicy(ctx, pattern, `"dead-letter-strategy":"at-least-once","overflow":"reject-publish"`)
+	return func() error { return nil }, s.setPolicy(ctx, "dead-letter", pattern, `"dead-letter-strategy":"at-least-once","overflow":"reject-publish"`)
 }

@@ -113,26 +113,26 @@ func (s *stage) takeAndDelete(ctx context.Context, name string) error {
 // refuseWhenFull makes the queues that match a pattern refuse what they have no
 // room for. It is in force before any limit is: a queue that gets both at once
 // may apply the limit first, and drop what it holds.
-func refuseWhenFull(pattern string) func(context.Context, *stage) (func() error, error) {
+func refuseWhenFull(pattern string) preparation {
 	return func(ctx context.Context, s *stage) (func() error, error) {
-		return func() error { return nil }, s.setPolicy(ctx, pattern, `"overflow":"reject-publish"`)
+		return func() error { return nil }, s.setPolicy(ctx, "room", pattern, `"overflow":"reject-publish"`)
 	}
 }
 
 // fillUp leaves the queues that match a pattern no room for a while.
 func fillUp(pattern string) func(context.Context, *stage, plan) error {
 	return func(ctx context.Context, s *stage, _ plan) error {
-		if err := s.setPolicy(ctx, pattern, `"overflow":"reject-publish","max-length":0`); err != nil {
+		if err := s.setPolicy(ctx, "room", pattern, `"overflow":"reject-publish","max-length":0`); err != nil {
 			return err
 		}
 		err := pause(ctx, outage)
-		return errors.Join(err, s.setPolicy(context.WithoutCancel(ctx), pattern, `"overflow":"reject-publish"`))
+		return errors.Join(err, s.setPolicy(context.WithoutCancel(ctx), "room", pattern, `"overflow":"reject-publish"`))
 	}
 }
 
-func (s *stage) setPolicy(ctx context.Context, pattern, definition string) error {
+func (s *stage) setPolicy(ctx context.Context, name, pattern, definition string) error {
 	body := fmt.Sprintf(`{"pattern":"%s","definition":{%s},"apply-to":"queues"}`, pattern, definition)
-	return s.host.Manage(ctx, http.MethodPut, "policies/"+s.host.Name+"/room", body, nil)
+	return s.host.Manage(ctx, http.MethodPut, "policies/"+s.host.Name+"/"+name, body, nil)
 }
 
 // limitedUser makes a user whose permissions can be changed.

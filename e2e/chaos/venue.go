@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net/url"
 
 	"github.com/rsctl/rsctl/e2e/rabbit"
@@ -15,10 +14,13 @@ type venue struct {
 	more            []string       // URLs of further nodes
 }
 
-// startVenue starts nodes of our own. A queue that dead-letters at least once
-// tries again after seconds instead of three minutes there, which a test cannot
-// wait for.
+// soon makes a queue that dead-letters at least once try again after 2 s instead
+// of three minutes, which a test cannot wait for.
+const soon = "[{rabbit, [{dead_letter_worker_publisher_confirm_timeout, 2000}]}]"
+
+// startVenue starts nodes of our own.
 func startVenue(ctx context.Context, size int, o rabbit.Options) (venue, func() error, error) {
+	o.Advanced = soon
 	c, err := rabbit.StartCluster(ctx, size, o)
 	if err != nil {
 		return venue{}, nil, err
@@ -27,25 +29,7 @@ func startVenue(ctx context.Context, size int, o rabbit.Options) (venue, func() 
 	for _, n := range c.Nodes[1:] {
 		v.more = append(v.more, n.URL)
 	}
-	for i := range c.Nodes {
-		if err := v.soon(ctx, i); err != nil {
-			return venue{}, nil, errors.Join(err, c.Stop())
-		}
-	}
 	return v, c.Stop, nil
-}
-
-func (v venue) soon(ctx context.Context, i int) error {
-	_, err := v.nodes[i].Ctl(ctx, "eval", "application:set_env(rabbit, dead_letter_worker_publisher_confirm_timeout, 2000).")
-	return err
-}
-
-// restart starts a node again that was stopped or killed.
-func (v venue) restart(ctx context.Context, i int) error {
-	if err := v.nodes[i].Restart(ctx); err != nil {
-		return err
-	}
-	return v.soon(ctx, i)
 }
 
 // inVHost returns the URLs of a virtual host on every node.

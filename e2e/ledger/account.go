@@ -12,9 +12,6 @@ type Found struct {
 	Work    []string
 	Waiting []string
 	Dead    []string
-	// Hidden is how many messages waiting queues hold without showing them: on a
-	// quorum queue, those that wait for their own queue to exist again.
-	Hidden int
 }
 
 // An Account says where every message is. Each id is counted once, in the first
@@ -68,10 +65,7 @@ func (l *Ledger) Account(found Found, rules Rules) (Account, error) {
 	for id, e := range l.in {
 		c.place(&a, id, e)
 	}
-	hidden := min(found.Hidden, len(a.Lost))
 	slices.SortFunc(a.Lost, func(x, y Missing) int { return cmp.Compare(x.ID, y.ID) })
-	a.Waiting += hidden
-	a.Lost = a.Lost[hidden:]
 	return a, nil
 }
 

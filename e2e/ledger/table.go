@@ -17,11 +17,11 @@ type Row struct {
 // Table prints one line per row.
 func Table(w io.Writer, rows []Row) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "fault\tstrikes\tin\tacked\tdead-lettered\tleft\tdeleted\tduplicates\tover the cap\tlost\t")
+	fmt.Fprintln(t, "fault\tstrikes\tin\tacked\tdead-lettered\tof them healthy\tleft\tdeleted\tduplicates\tover the cap\tlost\t")
 	for _, r := range rows {
 		a := r.Account
-		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n",
-			r.Fault, r.Strikes, a.In, a.Acked, a.Dead, a.Work+a.Waiting, a.Deleted, a.Duplicates, a.OverCap, len(a.Lost))
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t\n",
+			r.Fault, r.Strikes, a.In, a.Acked, a.Dead, len(a.HealthyDead), a.Work+a.Waiting, a.Deleted, a.Duplicates, a.OverCap, len(a.Lost))
 	}
 	if err := t.Flush(); err != nil {
 		return err

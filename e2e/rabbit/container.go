@@ -88,6 +88,7 @@ func (c container) create(ctx context.Context, name string, ports []int, o Optio
 	plugins := append([]string{"rabbitmq_management", "rabbitmq_prometheus"}, o.Plugins...)
 	for _, f := range []struct{ to, text string }{
 		{"/etc/rabbitmq/conf.d/90-rsctl.conf", conf.String()},
+		{"/etc/rabbitmq/advanced.config", o.advanced()},
 		{"/etc/rabbitmq/enabled_plugins", "[" + strings.Join(plugins, ",") + "].\n"},
 	} {
 		from := filepath.Join(dir, filepath.Base(f.to))

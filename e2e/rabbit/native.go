@@ -71,7 +71,7 @@ func (n *native) write(amqpPort, managementPort int, o Options) error {
 	files := map[string]string{
 		"rabbitmq.conf":   lines.String(),
 		"env.conf":        "",
-		"advanced.config": "[].\n",
+		"advanced.config": o.advanced(),
 		"enabled_plugins": "[" + strings.Join(plugins, ",") + "].\n",
 	}
 	for name, text := range files {

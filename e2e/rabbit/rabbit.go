@@ -39,10 +39,15 @@ type Options struct {
 	// Config holds lines of rabbitmq.conf, for example
 	// {"consumer_timeout": "5000"}.
 	Config map[string]string
+	// Advanced is an Erlang list for advanced.config, for settings that have no
+	// line of rabbitmq.conf, for example "[{rabbit, [{tcp_backlog, 7}]}]".
+	Advanced string
 	// Progress gets one line per long step (installing, building); nil is
 	// silent.
 	Progress func(line string)
 }
+
+func (o Options) advanced() string { return cmp.Or(o.Advanced, "[]") + ".\n" }
 
 func (o Options) progress(format string, args ...any) {
 	if o.Progress != nil {

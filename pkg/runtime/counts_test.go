@@ -1,0 +1,105 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/settle"
+)
+
+// heldHook holds every run until it is released, and notes the attempts.
+type heldHook struct {
+	started chan hooks.Message
+	release chan struct{}
+}
+
+func newHeldHook() *heldHook {
+	return &heldHook{started: make(chan hooks.Message, 100), release: make(chan struct{})}
+}
+
+func (h *heldHook) Handle(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
+	h.started <- m
+	<-h.release
+	return hooks.Outcome{Verdict: hooks.Ack}, nil
+}
+
+func TestALostConnectionCostsAnAttemptOnAQuorumQueueOnly(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[settle.Type]int{settle.Classic: 1, settle.Quorum: 2} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			px := newProxy(t, b.url)
+			p := capped(b, kind, 5)
+			b.publish(p.Queue, amqp.Publishing{}) // no id: a lost ack is not remembered
+			hook := newHeldHook()
+			run := b.start(px.through(b.config(Queue{Policy: p, Hook: hook, Concurrency: 2})))
+			<-hook.started
+			px.cut()
+			if again := <-hook.started; again.Attempt != want {
+				t.Errorf("after the connection was lost it is attempt %d, want %d", again.Attempt, want)
+			}
+			close(hook.release)
+			b.settledQueue(run, p.Queue)
+		})
+	}
+}
+
+func TestAHandBackCostsAnAttemptOnAQuorumQueueBefore43Only(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			p := capped(b, kind, 5)
+			const n = 6
+			for i := range n {
+				b.publish(p.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
+			}
+			first := newHeldHook()
+			run := b.start(b.config(Queue{Policy: p, Hook: first, Concurrency: 1, Prefetch: n}))
+			<-first.started
+			b.eventually("the others to be prefetched", func() bool { return b.ready(p.Queue) == 0 })
+			run.drain()
+			b.eventually("the others to be handed back", func() bool { return b.ready(p.Queue) == n-1 })
+			close(first.release)
+			if err := run.stop(); err != nil {
+				t.Errorf("Run() = %v", err)
+			}
+			var mu sync.Mutex
+			attempts := map[int]int{}
+			run = b.start(b.config(Queue{Policy: p, Hook: hookFunc(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				attempts[m.Attempt]++
+				return hooks.Outcome{Verdict: hooks.Ack}, nil
+			})}))
+			b.settledQueue(run, p.Queue)
+			want := 1
+			if kind == settle.Quorum && !b.since(4, 3) {
+				want = 2
+			}
+			if attempts[want] != n-1 {
+				t.Errorf("the messages that were handed back came as attempts %v, want all as attempt %d", attempts, want)
+			}
+		})
+	}
+}
+
+// settledQueue waits until a queue is empty, stops and holds that nothing came
+// back.
+func (b *bench) settledQueue(run *running, queue string) {
+	b.t.Helper()
+	b.eventually("an empty queue", func() bool { return b.ready(queue) == 0 })
+	if err := run.stop(); err != nil {
+		b.t.Errorf("Run() = %v", err)
+	}
+	if n := b.ready(queue); n != 0 {
+		b.t.Errorf("%d messages came back", n)
+	}
+}

@@ -103,3 +103,45 @@ func (b *bench) settledQueue(run *running, queue string) {
 		b.t.Errorf("%d messages came back", n)
 	}
 }
+
+func TestACopyGoesToTheEndOfItsQueue(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	p := capped(b, settle.Classic, 3)
+	for _, id := range []string{"a", "b", "c"} {
+		b.publish(p.Queue, amqp.Publishing{MessageId: id})
+	}
+	hook := &recorder{reply: func(m hooks.Message) hooks.Outcome {
+		if m.MessageID == "a" && m.Attempt == 1 {
+			return hooks.Outcome{Verdict: hooks.Retry}
+		}
+		return hooks.Outcome{Verdict: hooks.Ack}
+	}}
+	run := b.start(b.config(Queue{Policy: p, Hook: hook, Prefetch: 1}))
+	calls := b.settled(run, hook, 4)
+	var order string
+	for _, c := range calls {
+		order += c.MessageID
+	}
+	if order != "abca" {
+		t.Errorf("the messages ran in the order %s, want abca", order)
+	}
+}
+
+// The server moves a quorum queue's spent message by itself, and does not see
+// that a classic queue refuses it. Docs tell operators of the policy against it.
+func TestTheServerDropsASpentQuorumMessageThatAFullClassicQueueRefuses(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	p := capped(b, settle.Quorum, 1)
+	b.delete(p.DeadLetter)
+	b.declare(p.DeadLetter, settle.Classic, amqp.Table{"x-max-length": int64(1), "x-overflow": "reject-publish"})
+	b.publish(p.DeadLetter, amqp.Publishing{MessageId: "filler"})
+	b.publish(p.Queue, amqp.Publishing{MessageId: "m"})
+	hook := &recorder{reply: always(hooks.Retry)}
+	run := b.start(b.config(Queue{Policy: p, Hook: hook}))
+	b.settled(run, hook, 1)
+	if d := b.get(p.DeadLetter); d.MessageId != "filler" || b.ready(p.DeadLetter) != 0 {
+		t.Errorf("the dead-letter queue held %q and %d more; want the filler alone", d.MessageId, b.ready(p.DeadLetter))
+	}
+}

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -26,7 +27,7 @@ func (c *consumer) execute(st stages, d *delivery, o hooks.Outcome, steps []sett
 		case settle.Pace:
 			sleep(s.Age-time.Since(d.arrived), st.intake.Done(), d.sub.ctx.Done())
 		case settle.Copy:
-			if err := c.send(d, o, s); err != nil {
+			if err := c.send(st, d, o, s); err != nil {
 				c.copyFailed(st, d, o, s, err)
 				return
 			}
@@ -38,7 +39,7 @@ func (c *consumer) execute(st stages, d *delivery, o hooks.Outcome, steps []sett
 			}
 			if c.timers.reserve(st.work, d.sub.ctx) {
 				later = &s
-			} else if err := c.send(d, o, s.Copy); err != nil { // nothing may wait any more: early, not lost
+			} else if err := c.send(st, d, o, s.Copy); err != nil { // nothing may wait any more: early, not lost
 				c.copyFailed(st, d, o, s.Copy, err)
 				return
 			}
@@ -107,10 +108,21 @@ func (c *consumer) outgoing(d *delivery, o hooks.Outcome, s settle.Copy) *outgoi
 	}
 }
 
+// lastCopies is how long a copy may take once work has ended: an alarm would keep
+// a stopped process for as long as it lasts.
+const lastCopies = 3 * time.Second
+
 // send publishes a copy and waits for its confirm. Losing the subscription gives
 // up: the original cannot be settled any more, so the copy would only double it.
-func (c *consumer) send(d *delivery, o hooks.Outcome, s settle.Copy) error {
-	err := c.pub.publish(d.sub.ctx, c.outgoing(d, o, s))
+func (c *consumer) send(st stages, d *delivery, o hooks.Outcome, s settle.Copy) error {
+	ctx, cancel := context.WithCancelCause(d.sub.ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(st.work, func() {
+		if sleep(lastCopies, ctx.Done()) {
+			cancel(context.Cause(st.work))
+		}
+	})()
+	err := c.pub.publish(ctx, c.outgoing(d, o, s))
 	if err == nil {
 		c.pace.reset()
 	}

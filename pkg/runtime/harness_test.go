@@ -19,7 +19,15 @@ import (
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := removeLadder(); err != nil && code == 0 {
+			fmt.Fprintln(os.Stderr, "delete the ladder:", err)
+			code = 1
+		}
+		os.Exit(code)
+	}))
+}
 
 // patience bounds every wait for something that should happen at once.
 const patience = 30 * time.Second

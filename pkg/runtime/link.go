@@ -2,10 +2,8 @@ package runtime
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -18,18 +16,12 @@ type link struct {
 	closed  chan *amqp.Error
 	blocked chan amqp.Blocking
 	chores  sync.WaitGroup
+	opening sync.Mutex // held while a shared lane is opened
 
 	mu      sync.Mutex
-	free    []*lane
+	lanes   []*lane       // that copies share
 	ended   bool          // no chore may start any more
 	stopped chan struct{} // non-nil while the broker blocks publishing; closed when it ends
-}
-
-// lane is a channel in confirm mode that carries one copy at a time.
-type lane struct {
-	ch      *amqp.Channel
-	returns chan amqp.Return
-	closed  chan *amqp.Error
 }
 
 func newLink(conn *amqp.Connection, log *slog.Logger, obs Observer) *link {
@@ -115,93 +107,4 @@ func (l *link) unblocked(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-}
-
-// take returns a free lane or opens one.
-func (l *link) take() (*lane, error) {
-	l.mu.Lock()
-	for len(l.free) > 0 {
-		ln := l.free[len(l.free)-1]
-		l.free = l.free[:len(l.free)-1]
-		if !ln.ch.IsClosed() {
-			l.mu.Unlock()
-			return ln, nil
-		}
-	}
-	l.mu.Unlock()
-	return l.open()
-}
-
-func (l *link) open() (*lane, error) {
-	ch, err := l.conn.Channel()
-	if err != nil {
-		return nil, err
-	}
-	ln := &lane{
-		ch:      ch,
-		returns: ch.NotifyReturn(make(chan amqp.Return, 1)),
-		closed:  ch.NotifyClose(make(chan *amqp.Error, 1)),
-	}
-	if err := ch.Confirm(false); err != nil {
-		return nil, err
-	}
-	return ln, nil
-}
-
-// give puts a lane back. One whose last copy is still unanswered is closed, since
-// a late return or confirm would be taken for the next copy's.
-func (l *link) give(ln *lane, reusable bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.ended || ln.ch.IsClosed():
-	case reusable:
-		l.free = append(l.free, ln)
-	default:
-		l.chores.Go(func() { _ = ln.ch.Close() }) // may wait for the broker; ends with the connection
-	}
-}
-
-// answer is what became of the copy that was just confirmed. A basic.return
-// comes before its confirm, so it is already in the buffer.
-func (ln *lane) answer(acked bool) (reusable bool, err error) {
-	if !acked {
-		return ln.refusal()
-	}
-	select {
-	case ret, ok := <-ln.returns:
-		if ok {
-			return true, fmt.Errorf("%w: %d %s", errReturned, ret.ReplyCode, ret.ReplyText)
-		}
-	default:
-	}
-	return true, nil
-}
-
-// refusal tells a nack from a channel that ended: the library reports both as
-// "not acked".
-func (ln *lane) refusal() (reusable bool, err error) {
-	if !ln.ch.IsClosed() {
-		return true, errNacked
-	}
-	select {
-	case why := <-ln.closed:
-		if why != nil && why.Server && !isConnectionError(why) {
-			return false, fmt.Errorf("%w: %w", errRefused, why)
-		}
-		return false, closeCause(errUnknown, why)
-	case <-time.After(time.Second): // the library has marked the channel closed and is about to say why
-		return false, errUnknown
-	}
-}
-
-// isConnectionError reports whether the broker closed the whole connection with
-// e: then it says nothing about this copy.
-func isConnectionError(e *amqp.Error) bool {
-	switch e.Code {
-	case amqp.ConnectionForced, amqp.InvalidPath, amqp.FrameError, amqp.SyntaxError, amqp.CommandInvalid,
-		amqp.ChannelError, amqp.UnexpectedFrame, amqp.ResourceError, amqp.NotAllowed, amqp.NotImplemented, amqp.InternalError:
-		return true
-	}
-	return false
 }

@@ -17,10 +17,8 @@ import (
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
-// maxPublishChannels bounds how many copies are in flight. Each channel carries
-// one at a time, so a returned copy can only be the one that was just sent, and
-// a refused one closes nobody else's channel.
-const maxPublishChannels = 128
+// maxCopiesInFlight bounds how many copies wait for their confirm at a time.
+const maxCopiesInFlight = 128
 
 // Why a copy did not arrive. All but errTooLarge may pass with time.
 var (
@@ -71,7 +69,7 @@ func newPublisher(cfg Config) *publisher {
 		log:            cfg.Log,
 		obs:            cfg.Observer,
 		confirmTimeout: cfg.ConfirmTimeout,
-		slots:          make(chan struct{}, maxPublishChannels),
+		slots:          make(chan struct{}, maxCopiesInFlight),
 		changed:        make(chan struct{}),
 	}
 }
@@ -163,13 +161,24 @@ func (p *publisher) deliver(ctx context.Context, o *outgoing) error {
 	if err := l.unblocked(ctx); err != nil {
 		return err
 	}
-	lane, err := l.take()
+	return p.learn(p.over(ctx, l, o))
+}
+
+// over sends a copy over a lane that it shares with others. A copy that the
+// broker refuses closes the lane for all of them, so each is then tried once
+// more on a lane of its own: what is refused there is refused for what it is.
+func (p *publisher) over(ctx context.Context, l *link, o *outgoing) error {
+	ln, s, err := l.share(o)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUnknown, err)
+		return err
 	}
-	reusable, err := p.send(ctx, l, lane, o)
-	l.give(lane, reusable)
-	return p.learn(err)
+	if err = p.send(ctx, l, ln, s); !errors.Is(err, errRefused) {
+		return err
+	}
+	if ln, s, err = l.alone(o); err != nil {
+		return err
+	}
+	return p.send(ctx, l, ln, s)
 }
 
 func (p *publisher) fits(o *outgoing, frame int) error {
@@ -182,27 +191,29 @@ func (p *publisher) fits(o *outgoing, frame int) error {
 	return nil
 }
 
-// send publishes on a lane of its own. The lane can be used again only when the
-// answer has come.
-func (p *publisher) send(ctx context.Context, l *link, ln *lane, o *outgoing) (reusable bool, err error) {
+// send publishes on a lane and waits for the answer.
+func (p *publisher) send(ctx context.Context, l *link, ln *lane, s *sent) error {
+	o, answered := s.out, false
+	defer func() { l.leave(ln, s, answered) }()
 	confirm, err := ln.ch.PublishWithDeferredConfirm(o.exchange, o.key, o.mandatory, false, o.msg)
 	if err != nil {
-		return false, fmt.Errorf("%w: %w", errUnknown, err)
+		return ln.ended(err)
 	}
 	limit := time.NewTimer(p.confirmTimeout)
 	defer limit.Stop()
 	for {
 		select {
 		case <-confirm.Done():
-			return ln.answer(confirm.Acked())
+			answered = true
+			return ln.answer(s, confirm.Acked())
 		case <-limit.C:
 			if l.isBlocked() { // a blocked broker is slow, not silent
 				limit.Reset(p.confirmTimeout)
 				continue
 			}
-			return false, errNoConfirm
+			return errNoConfirm
 		case <-ctx.Done():
-			return false, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
 }

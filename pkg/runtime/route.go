@@ -74,7 +74,7 @@ func (c *consumer) safeToDie(st stages, d *delivery, o hooks.Outcome) bool {
 	}
 	for d.sub.err() == nil && c.route.missing(d.sub.conn) {
 		if !c.linger(st, d, errNoDeadLetterQueue) {
-			c.keep(d, o)
+			c.keep(st, d, o)
 			return false
 		}
 	}
@@ -98,13 +98,13 @@ func (c *consumer) bury(st stages, d *delivery, o hooks.Outcome) {
 	dead := c.q.Policy.DeadLetter
 	grave := settle.Copy{To: settle.Target{Key: dead, Queue: dead}, Purpose: settle.ForDeadLetter}
 	for {
-		err := c.send(d, o, grave)
+		err := c.send(st, d, o, grave)
 		if err == nil {
 			c.finish(d, settle.Ack{}, o)
 			return
 		}
 		if d.sub.err() != nil || !c.linger(st, d, err) {
-			c.keep(d, o)
+			c.keep(st, d, o)
 			return
 		}
 	}
@@ -113,13 +113,13 @@ func (c *consumer) bury(st stages, d *delivery, o hooks.Outcome) {
 // keep ends a delivery that has nowhere to go when the process stops: to return
 // it would spend its last attempt before RabbitMQ 4.3, so a copy with the same
 // count takes its place in the queue.
-func (c *consumer) keep(d *delivery, o hooks.Outcome) {
+func (c *consumer) keep(st stages, d *delivery, o hooks.Outcome) {
 	again := settle.Copy{
 		To:      settle.Target{Key: c.queue, Queue: c.queue},
 		Purpose: settle.ForRetry,
 		Count:   d.reading.Attempt - 1,
 	}
-	if err := c.send(d, o, again); err == nil {
+	if err := c.send(st, d, o, again); err == nil {
 		c.finish(d, settle.Ack{}, o)
 		return
 	}

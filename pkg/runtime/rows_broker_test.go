@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -79,29 +80,35 @@ func (b *bench) declared(q *spec.Queue) settle.Policy {
 	if err != nil || r.Failed() {
 		b.t.Fatalf("apply: %v, %v", err, r)
 	}
-	b.t.Cleanup(func() { remove(b.t, b.url, top, func(r topology.Role) bool { return r != topology.RoleLadder }) })
+	b.t.Cleanup(func() {
+		if err := remove(b.url, top, func(r topology.Role) bool { return r != topology.RoleLadder }); err != nil {
+			b.t.Errorf("delete: %v", err)
+		}
+	})
 	return topology.Policy(q)
 }
 
-// removeLadder deletes what the levels share.
-func removeLadder(t *testing.T) {
+// removeLadder deletes what the levels share, once every test has ended.
+func removeLadder() error {
+	url := os.Getenv("RSCTL_AMQP_URL")
+	if url == "" {
+		return nil // no test can have declared it
+	}
 	q := specQueue("q", settle.Classic, 0, "levels")
 	top := topology.Compile(&spec.Spec{Queues: []spec.Queue{*q}}, topology.Server{})
-	remove(t, brokerURL(t), top, func(r topology.Role) bool { return r == topology.RoleLadder })
+	return remove(url, top, func(r topology.Role) bool { return r == topology.RoleLadder })
 }
 
 // remove deletes the objects of a topology whose role is chosen.
-func remove(t *testing.T, url string, top *topology.Topology, chosen func(topology.Role) bool) {
+func remove(url string, top *topology.Topology, chosen func(topology.Role) bool) error {
 	conn, err := amqp.Dial(url)
 	if err != nil {
-		t.Errorf("connect to delete: %v", err)
-		return
+		return err
 	}
 	defer conn.Close()
 	ch, err := conn.Channel()
 	if err != nil {
-		t.Errorf("open a channel to delete: %v", err)
-		return
+		return err
 	}
 	for _, q := range top.Queues {
 		if chosen(q.Origin.Role) && err == nil {
@@ -113,7 +120,5 @@ func remove(t *testing.T, url string, top *topology.Topology, chosen func(topolo
 			err = ch.ExchangeDelete(x.Name, false, false)
 		}
 	}
-	if err != nil {
-		t.Errorf("delete: %v", err)
-	}
+	return err
 }

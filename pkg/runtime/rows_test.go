@@ -22,7 +22,6 @@ const replayDelay = 300 * time.Millisecond
 func TestEveryRowOfTheTable(t *testing.T) {
 	t.Parallel()
 	modes := modesOf(t)
-	t.Cleanup(func() { removeLadder(t) })
 	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
 		for _, attempts := range []int{0, 1, 3} {
 			for _, mode := range modes {

@@ -107,11 +107,17 @@ func TestWhileAnAlarmIsOnSuccessesAreAckedAndTheQueueDrains(t *testing.T) {
 		ready, readyErr := s.ready()
 		return err == nil && readyErr == nil && a.Acked == total-failing && ready == 0
 	}))
+	stopping := time.Now()
+	must(t, s.stop()) // the failing ones wait for the alarm to end; the process must not
+	if took := time.Since(stopping); took > 20*time.Second {
+		t.Errorf("the process took %v to stop during the alarm; --shutdown-timeout is 10 s", took)
+	}
 	must(t, s.ctl(t, "set_vm_memory_high_watermark", "0.4"))
+	must(t, s.run())
 	must(t, s.rest(t.Context()))
 	a, err := s.ledger.Account(ledger.Found{}, ledger.Rules{Cap: attempts})
-	if err != nil || a.Acked != total || a.Runs != total+failing {
-		t.Errorf("%d of %d are acked after %d runs, %v; want all after %d", a.Acked, total, a.Runs, err, total+failing)
+	if err != nil || a.Acked != total || a.Duplicates > 0 {
+		t.Errorf("%d of %d are acked, %d more than once, %v", a.Acked, total, a.Duplicates, err)
 	}
 }
 

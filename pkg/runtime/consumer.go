@@ -30,6 +30,7 @@ type consumer struct {
 	copier message.Copier
 
 	slots    chan struct{}  // one per running hook
+	order    *order         // who waits for another delivery of the same key
 	spare    chan *delivery // to goroutines that have nothing to do
 	handlers sync.WaitGroup // one per delivery in hand, and their subscriptions'
 	inHand   atomic.Int64   // the same, to be read
@@ -53,6 +54,7 @@ func newConsumer(q Queue, pub sender, t *timers, log *slog.Logger) *consumer {
 		timers: t,
 		copier: message.Copier{Queue: q.Policy.Queue, Persistent: q.Publisher.Persistent, Priority: q.Publisher.Priority},
 		slots:  make(chan struct{}, max(q.Concurrency, 1)),
+		order:  newOrder(),
 		spare:  make(chan *delivery),
 		gate:   newGate(log),
 		lost:   newLostAcks(),
@@ -81,6 +83,9 @@ func (c *consumer) consume(st stages, s *session) {
 			c.log.Debug("consuming", keyConsumerTag, sub.tag)
 			tell(c.obs, Consuming{c.queue})
 			c.handlers.Go(func() { sub.watch(s.ctx) })
+			if c.q.Order.By != "" {
+				c.handlers.Go(func() { c.clearWaiting(st, sub) })
+			}
 			c.read(st, sub, deliveries)
 			if !st.stopping() {
 				err = sub.reason()
@@ -167,27 +172,59 @@ func (c *consumer) read(st stages, sub *subscription, deliveries <-chan amqp.Del
 	}
 }
 
-// take waits for a free slot and starts a handler, or hands the delivery back.
+// take starts a handler, or hands the delivery back. One that has to wait for
+// another of the same key takes no slot before its turn.
 func (c *consumer) take(st stages, sub *subscription, raw amqp.Delivery) {
 	d := &delivery{Delivery: raw, sub: sub, arrived: time.Now()}
+	d.key = c.q.Order.key(c.queue, c.q.Policy.Type, d)
 	tell(c.obs, Received{c.queue})
-	if !st.stopping() {
-		select {
-		case c.slots <- struct{}{}:
-			c.start(st, d)
-			return
-		case <-st.intake.Done():
-		case <-sub.ctx.Done():
-			c.lose() // the broker redelivers it
+	c.hold(d)
+	switch c.order.enter(st, d) {
+	case behind:
+		return
+	case refused:
+	case first:
+		if c.slot(st, sub) {
+			c.run(st, d)
 			return
 		}
+		c.order.leave(d) // nobody has come in behind it: only the reader of deliveries lets them in
 	}
-	c.handBack(d)
+	if sub.err() != nil && !st.stopping() {
+		c.lose() // the broker redelivers it
+	} else {
+		c.handBack(d)
+	}
+	c.letGo(d)
 }
 
-func (c *consumer) start(st stages, d *delivery) {
+// slot waits for a free one; false when nothing may start any more.
+func (c *consumer) slot(st stages, sub *subscription) bool {
+	if st.stopping() {
+		return false
+	}
+	select {
+	case c.slots <- struct{}{}:
+		return true
+	case <-st.intake.Done():
+	case <-sub.ctx.Done():
+	}
+	return false
+}
+
+// hold counts a delivery as in hand, until letGo.
+func (c *consumer) hold(d *delivery) {
 	c.inHand.Add(1)
 	d.sub.unsettled.Add(1)
+}
+
+func (c *consumer) letGo(d *delivery) {
+	d.sub.unsettled.Done()
+	c.inHand.Add(-1)
+}
+
+// run handles d, which has a slot and is in hand, in the background.
+func (c *consumer) run(st stages, d *delivery) {
 	select {
 	case c.spare <- d:
 	default:
@@ -202,8 +239,7 @@ func (c *consumer) handleAll(st stages, d *delivery) {
 	for {
 		sub := d.sub
 		c.handle(st, d)
-		sub.unsettled.Done()
-		c.inHand.Add(-1)
+		c.letGo(d)
 		select {
 		case d = <-c.spare:
 		case <-st.intake.Done():

@@ -19,6 +19,7 @@ type delivery struct {
 	sub     *subscription
 	reading message.Reading
 	arrived time.Time
+	key     string // of its order; "" when it has none
 	settled atomic.Bool
 }
 

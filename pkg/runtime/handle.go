@@ -11,8 +11,8 @@ import (
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
-// handle runs the hook on one delivery and settles it. It owns one slot until
-// the hook has answered: settling, with the waiting that may belong to it, keeps
+// handle runs the hook on one delivery and settles it. It owns one slot, and the
+// turn of its key, until the hook has answered: settling, with the waiting that may belong to it, keeps
 // only the delivery's place in the prefetch.
 func (c *consumer) handle(st stages, d *delivery) {
 	d.reading = message.Read(c.queue, c.q.Policy.Type, &d.Delivery)
@@ -20,7 +20,7 @@ func (c *consumer) handle(st stages, d *delivery) {
 		c.warned.once("retry count not understood", problem, keyMessage, d.MessageId)
 	}
 	outcome, answered := c.answer(st, d)
-	<-c.slots
+	c.next(st, d)
 	switch {
 	case d.sub.err() != nil && !answered: // gone while it waited; the broker redelivers it
 		c.lose()

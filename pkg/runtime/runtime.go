@@ -57,6 +57,7 @@ type Queue struct {
 	Timeout     time.Duration // of one hook call
 	Prefetch    int           // 1..65535
 	Concurrency int           // hook calls at a time, whatever happens to connections
+	Order       Order
 	Consumer    Consumer
 	Publisher   Publisher
 	// DeadLetterRoute says that a rejected message is known to have somewhere to

@@ -32,6 +32,9 @@ func notes(s *spec.Spec, q *spec.Queue) []note {
 		note{"crash", crashNote(q)},
 		note{"frames", "a handler's outcome is settled by basic.ack or basic.reject. basic.nack only hands back what no handler has seen: since RabbitMQ 4.3 it does not count toward a delivery limit, and a reject does."},
 	)
+	if q.OrderedBy != nil {
+		out = append(out, note{"order", orderNote(q)})
+	}
 	if q.Handler != nil {
 		out = append(out, note{"handler", handlerNote(s, q)})
 	} else {
@@ -206,6 +209,24 @@ func handlerNote(s *spec.Spec, q *spec.Queue) string {
 		words = append(words, shown(arg))
 	}
 	return fmt.Sprintf("%s %s, in %s%s", h.Kind, strings.Join(words, " "), h.Dir, limits)
+}
+
+// orderKeys names what an ordered queue goes by.
+var orderKeys = map[string]string{
+	"routing_key":    "the routing key of the first delivery",
+	"correlation_id": "correlation_id",
+}
+
+func orderNote(q *spec.Queue) string {
+	key := "the header " + q.OrderedBy.Header
+	if text, ok := orderKeys[q.OrderedBy.By]; ok {
+		key = text
+	}
+	text := fmt.Sprintf("messages that share %s run one at a time, in order; those without it run in any order. A retried message comes back later: the next of its key does not wait for it.", key)
+	if q.Consumer.SingleActive || q.Consumer.Exclusive {
+		return text
+	}
+	return text + ` It holds within one process: with more than one, set "consumer: {single_active: true}".`
 }
 
 // commandPath is the absolute path of a command; one that holds a value from

@@ -56,6 +56,7 @@ func (w *wiring) adopt(q *spec.Queue, hook hooks.Hook) {
 		Timeout:          q.Handler.Timeout,
 		Prefetch:         q.Prefetch,
 		Concurrency:      callsAtOnce(q, hook),
+		Order:            orderOf(q),
 		Consumer:         consumerOf(q),
 		Publisher:        publisherOf(q),
 		DeadLetterRoute:  hasDeadLetterRoute(q),
@@ -99,6 +100,13 @@ func checkHook(ctx context.Context, q *spec.Queue, h hooks.Hook, log *slog.Logge
 		return nil
 	}
 	return err
+}
+
+func orderOf(q *spec.Queue) runtime.Order {
+	if q.OrderedBy == nil {
+		return runtime.Order{}
+	}
+	return runtime.Order{By: runtime.OrderKey(q.OrderedBy.By), Header: q.OrderedBy.Header}
 }
 
 func consumerOf(q *spec.Queue) runtime.Consumer {

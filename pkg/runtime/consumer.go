@@ -35,6 +35,7 @@ type consumer struct {
 	handlers sync.WaitGroup // one per delivery in hand, and their subscriptions'
 	inHand   atomic.Int64   // the same, to be read
 	gate     *gate
+	rate     *pacer
 	lost     *lostAcks
 	warned   *warnings
 	pace     *pace // of copies that cannot be sent
@@ -57,6 +58,7 @@ func newConsumer(q Queue, pub sender, t *timers, log *slog.Logger) *consumer {
 		order:  newOrder(),
 		spare:  make(chan *delivery),
 		gate:   newGate(log),
+		rate:   newPacer(q.Rate),
 		lost:   newLostAcks(),
 		warned: newWarnings(log),
 		pace:   newPace(),

@@ -73,6 +73,14 @@ func (g *gate) enter(stop, lost context.Context) (pass, error) {
 	}
 }
 
+// admits reports whether p still holds: the gate may have closed since an open
+// one was passed.
+func (g *gate) admits(p pass) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return p != 0 || !g.closed
+}
+
 // leave gives p back unused and lets another delivery probe.
 func (g *gate) leave(p pass) {
 	g.mu.Lock()

@@ -43,9 +43,8 @@ func (c *consumer) answer(st stages, d *delivery) (outcome hooks.Outcome, answer
 	}
 	m := message.ForHook(c.queue, c.q.Policy.MaxAttempts, d.reading, &d.Delivery)
 	for {
-		p, err := c.gate.enter(st.intake, d.sub.ctx)
-		if err != nil || d.sub.err() != nil {
-			c.gate.leave(p)
+		p, ok := c.admit(st, d.sub)
+		if !ok {
 			return hooks.Outcome{}, false
 		}
 		outcome, err := c.observed(st.work, d, m)
@@ -61,6 +60,24 @@ func (c *consumer) answer(st stages, d *delivery) (outcome hooks.Outcome, answer
 			return hooks.Outcome{Verdict: hooks.Failed, Reason: err.Error()}, true
 		}
 		c.gate.unavailable(p, err)
+	}
+}
+
+// admit waits until a hook may be called; false when the delivery cannot have it
+// any more.
+func (c *consumer) admit(st stages, sub *subscription) (pass, bool) {
+	for {
+		p, err := c.gate.enter(st.intake, sub.ctx)
+		if err != nil {
+			return 0, false
+		}
+		if !c.rate.wait(st.intake.Done(), sub.ctx.Done()) || sub.err() != nil {
+			c.gate.leave(p)
+			return 0, false
+		}
+		if c.gate.admits(p) {
+			return p, true
+		}
 	}
 }
 

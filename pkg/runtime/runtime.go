@@ -57,6 +57,7 @@ type Queue struct {
 	Timeout     time.Duration // of one hook call
 	Prefetch    int           // 1..65535
 	Concurrency int           // hook calls at a time, whatever happens to connections
+	Rate        float64       // hook calls per second, at most; 0: no limit
 	Order       Order
 	Consumer    Consumer
 	Publisher   Publisher

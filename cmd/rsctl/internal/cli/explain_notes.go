@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/rsctl/rsctl/pkg/settle"
 	"github.com/rsctl/rsctl/pkg/spec"
@@ -34,6 +35,9 @@ func notes(s *spec.Spec, q *spec.Queue) []note {
 	)
 	if q.OrderedBy != nil {
 		out = append(out, note{"order", orderNote(q)})
+	}
+	if q.Rate > 0 {
+		out = append(out, note{"rate", fmt.Sprintf("at most one handler call every %s, in each process.", short(time.Duration(float64(time.Second)/q.Rate)))})
 	}
 	if q.Handler != nil {
 		out = append(out, note{"handler", handlerNote(s, q)})

@@ -56,6 +56,7 @@ func (w *wiring) adopt(q *spec.Queue, hook hooks.Hook) {
 		Timeout:          q.Handler.Timeout,
 		Prefetch:         q.Prefetch,
 		Concurrency:      callsAtOnce(q, hook),
+		Rate:             q.Rate,
 		Order:            orderOf(q),
 		Consumer:         consumerOf(q),
 		Publisher:        publisherOf(q),

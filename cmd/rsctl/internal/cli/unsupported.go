@@ -10,7 +10,6 @@ var unsupported = []struct {
 	used func(*spec.Queue) bool
 }{
 	{"batch", func(q *spec.Queue) bool { return q.Batch != nil }},
-	{"rate", func(q *spec.Queue) bool { return q.Rate > 0 }},
 	{"breaker", func(q *spec.Queue) bool { return q.Breaker != nil }},
 	{"handler.on_unavailable", writes("handler.on_unavailable")},
 	{"handler.reply", func(q *spec.Queue) bool { return q.Handler.Reply }},

@@ -57,7 +57,7 @@ func newConsumer(q Queue, pub sender, t *timers, log *slog.Logger) *consumer {
 		slots:  make(chan struct{}, max(q.Concurrency, 1)),
 		order:  newOrder(),
 		spare:  make(chan *delivery),
-		gate:   newGate(log),
+		gate:   newGate(log, q.Breaker),
 		rate:   newPacer(q.Rate),
 		lost:   newLostAcks(),
 		warned: newWarnings(log),
@@ -78,7 +78,7 @@ func (c *consumer) observe(o Observer) {
 // this queue only.
 func (c *consumer) consume(st stages, s *session) {
 	wait := newBackoff(resubscribeMin, resubscribeMax)
-	for {
+	for !st.stopping() && s.ctx.Err() == nil {
 		started := time.Now()
 		sub, deliveries, err := c.subscribe(s)
 		if err == nil {
@@ -98,12 +98,37 @@ func (c *consumer) consume(st stages, s *session) {
 		if st.stopping() || s.ctx.Err() != nil {
 			return
 		}
+		if errors.Is(err, errPaused) {
+			c.sitOut(st, s, sub)
+			continue
+		}
 		if time.Since(started) > resubscribeMax {
 			wait.reset()
 		}
 		d := wait.next()
 		c.log.Error("not consuming; subscribing again", keyError, err, keyIn, d.Round(time.Millisecond))
 		if !sleep(d, st.intake.Done(), s.ctx.Done()) {
+			return
+		}
+	}
+}
+
+// sitOut waits until the queue is not paused any more. The delivery that probes
+// is the last one in hand; when it has to go as well, another must come.
+func (c *consumer) sitOut(st stages, s *session, sub *subscription) {
+	c.log.Warn("queue paused for long; its messages are handed back until the hook works")
+	for {
+		changed := c.gate.closing()
+		if changed == nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-sub.ctx.Done():
+			return
+		case <-st.intake.Done():
+			return
+		case <-s.ctx.Done():
 			return
 		}
 	}

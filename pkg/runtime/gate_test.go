@@ -160,11 +160,11 @@ func TestAHookThatWasRunningWhenTheGateClosedEndsNobodysProbe(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log, out := bufferedLog()
-		g := newGate(log)
-		early, _ := g.enter(t.Context(), t.Context())
-		slow, _ := g.enter(t.Context(), t.Context())
+		g := newGate(log, Breaker{})
+		early, _ := g.enter(t.Context(), t.Context(), time.Time{})
+		slow, _ := g.enter(t.Context(), t.Context(), time.Time{})
 		g.unavailable(early, errGone)
-		probe, err := g.enter(t.Context(), t.Context())
+		probe, err := g.enter(t.Context(), t.Context(), time.Time{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +172,7 @@ func TestAHookThatWasRunningWhenTheGateClosedEndsNobodysProbe(t *testing.T) {
 		g.leave(slow)
 		second := make(chan pass)
 		go func() {
-			p, _ := g.enter(t.Context(), t.Context())
+			p, _ := g.enter(t.Context(), t.Context(), time.Time{})
 			second <- p
 		}()
 		select {

@@ -50,14 +50,15 @@ func (c *consumer) answer(st stages, d *delivery) (outcome hooks.Outcome, answer
 		outcome, err := c.observed(st.work, d, m)
 		switch {
 		case err == nil:
-			c.gate.available()
+			c.gate.answered(p, outcome)
 			return outcome, true
 		case st.work.Err() != nil && errors.Is(err, hooks.ErrUnavailable):
 			c.gate.leave(p)
 			return hooks.Outcome{}, false
 		case !errors.Is(err, hooks.ErrUnavailable) || c.q.RetryUnavailable:
-			c.gate.available()
-			return hooks.Outcome{Verdict: hooks.Failed, Reason: err.Error()}, true
+			failed := hooks.Outcome{Verdict: hooks.Failed, Reason: err.Error()}
+			c.gate.answered(p, failed)
+			return failed, true
 		}
 		c.gate.unavailable(p, err)
 	}
@@ -67,8 +68,9 @@ func (c *consumer) answer(st stages, d *delivery) (outcome hooks.Outcome, answer
 // any more.
 func (c *consumer) admit(st stages, sub *subscription) (pass, bool) {
 	for {
-		p, err := c.gate.enter(st.intake, sub.ctx)
+		p, err := c.gate.enter(st.intake, sub.ctx, sub.started)
 		if err != nil {
+			sub.rest(err)
 			return 0, false
 		}
 		if !c.rate.wait(st.intake.Done(), sub.ctx.Done()) || sub.err() != nil {

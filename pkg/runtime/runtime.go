@@ -58,6 +58,7 @@ type Queue struct {
 	Prefetch    int           // 1..65535
 	Concurrency int           // hook calls at a time, whatever happens to connections
 	Rate        float64       // hook calls per second, at most; 0: no limit
+	Breaker     Breaker
 	Order       Order
 	Consumer    Consumer
 	Publisher   Publisher
@@ -113,7 +114,10 @@ func (s stages) stopping() bool { return s.intake.Err() != nil }
 // running hooks and publishes held copies early. Run returns after the last
 // goroutine it started; the error is nil after a drain.
 func Run(intake, work context.Context, cfg Config) error {
-	r := newRunner(cfg)
+	return newRunner(cfg).run(intake, work)
+}
+
+func (r *runner) run(intake, work context.Context) error {
 	work, kill := context.WithCancelCause(work)
 	defer kill(nil)
 	intake, stopIntake := context.WithCancelCause(intake)

@@ -20,6 +20,7 @@ type subscription struct {
 	conn      *amqp.Connection
 	ch        *amqp.Channel
 	tag       string
+	started   time.Time
 	frame     int             // largest frame the broker takes, as negotiated; 0: any
 	ctx       context.Context // done when the channel has ended
 	cancel    context.CancelCauseFunc
@@ -38,6 +39,7 @@ func newSubscription(parent context.Context, ch *amqp.Channel, tag string) *subs
 	return &subscription{
 		ch:        ch,
 		tag:       tag,
+		started:   time.Now(),
 		ctx:       ctx,
 		cancel:    cancel,
 		closed:    ch.NotifyClose(make(chan *amqp.Error, 1)),
@@ -87,6 +89,13 @@ func (s *subscription) setReason(err error) {
 		s.why = err
 		close(s.known)
 	})
+}
+
+// rest notes that the queue is paused for so long that nothing may be kept.
+func (s *subscription) rest(err error) {
+	if errors.Is(err, errPaused) {
+		s.setReason(err)
+	}
 }
 
 // reason is why the consumer ended. The deliveries end a moment before the

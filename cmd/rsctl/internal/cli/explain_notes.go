@@ -39,6 +39,9 @@ func notes(s *spec.Spec, q *spec.Queue) []note {
 	if q.Rate > 0 {
 		out = append(out, note{"rate", fmt.Sprintf("at most one handler call every %s, in each process.", short(time.Duration(float64(time.Second)/q.Rate)))})
 	}
+	if q.Breaker != nil {
+		out = append(out, note{"breaker", fmt.Sprintf("after %d failures in a row the queue is paused for %s and spends no attempt; then one message tries the handler.", q.Breaker.Failures, short(q.Breaker.Cooldown))})
+	}
 	if q.Handler != nil {
 		out = append(out, note{"handler", handlerNote(s, q)})
 	} else {
@@ -156,9 +159,16 @@ func outageNote(q *spec.Queue) string {
 	case q.Handler == nil, !capped:
 		return ""
 	case d == 0:
-		return "the spec sets no delay for a plain retry, so a message can be spent as fast as its handler fails. A handler that cannot be started, or whose host cannot be reached, spends no attempts."
+		return "the spec sets no delay for a plain retry, so a message can be spent as fast as its handler fails. " + unavailableNote(q)
 	}
-	return fmt.Sprintf("a handler may fail for about %s before the first message is spent. A handler that cannot be started, or whose host cannot be reached, spends no attempts.", short(d))
+	return fmt.Sprintf("a handler may fail for about %s before the first message is spent. ", short(d)) + unavailableNote(q)
+}
+
+func unavailableNote(q *spec.Queue) string {
+	if q.Handler.OnUnavailable == "retry" {
+		return "A handler that cannot be started, or whose host cannot be reached, spends attempts like one that fails."
+	}
+	return "A handler that cannot be started, or whose host cannot be reached, spends no attempts."
 }
 
 // waitsAsCopy reports whether a delayed retry is a copy on the broker.

@@ -57,6 +57,7 @@ func (w *wiring) adopt(q *spec.Queue, hook hooks.Hook) {
 		Prefetch:         q.Prefetch,
 		Concurrency:      callsAtOnce(q, hook),
 		Rate:             q.Rate,
+		Breaker:          breakerOf(q),
 		Order:            orderOf(q),
 		Consumer:         consumerOf(q),
 		Publisher:        publisherOf(q),
@@ -101,6 +102,13 @@ func checkHook(ctx context.Context, q *spec.Queue, h hooks.Hook, log *slog.Logge
 		return nil
 	}
 	return err
+}
+
+func breakerOf(q *spec.Queue) runtime.Breaker {
+	if q.Breaker == nil {
+		return runtime.Breaker{}
+	}
+	return runtime.Breaker{Failures: q.Breaker.Failures, Cooldown: q.Breaker.Cooldown}
 }
 
 func orderOf(q *spec.Queue) runtime.Order {

@@ -10,18 +10,8 @@ var unsupported = []struct {
 	used func(*spec.Queue) bool
 }{
 	{"batch", func(q *spec.Queue) bool { return q.Batch != nil }},
-	{"breaker", func(q *spec.Queue) bool { return q.Breaker != nil }},
-	{"handler.on_unavailable", writes("handler.on_unavailable")},
 	{"handler.reply", func(q *spec.Queue) bool { return q.Handler.Reply }},
 	{"handler.secret", func(q *spec.Queue) bool { return q.Handler.Secret != nil }},
-}
-
-// writes is for keys whose default cannot be told from the written value.
-func writes(key string) func(*spec.Queue) bool {
-	return func(q *spec.Queue) bool {
-		_, written := q.Keys[key]
-		return written
-	}
 }
 
 // unsupportedKeys returns the keys of q that run cannot honour; q has a handler.

@@ -47,6 +47,10 @@ type consumer struct {
 
 func newConsumer(q Queue, pub sender, t *timers, log *slog.Logger) *consumer {
 	log = log.With(keyQueue, q.Policy.Queue)
+	if q.Prefetch < q.Batch.Size {
+		log.Warn("prefetch raised to the size of a batch, which would never be full", keyCount, q.Batch.Size)
+		q.Prefetch = q.Batch.Size
+	}
 	return &consumer{
 		q:      q,
 		queue:  q.Policy.Queue,
@@ -88,7 +92,11 @@ func (c *consumer) consume(st stages, s *session) {
 			if c.q.Order.By != "" {
 				c.handlers.Go(func() { c.clearWaiting(st, sub) })
 			}
-			c.read(st, sub, deliveries)
+			if c.q.Batch.Size > 0 {
+				c.readBatches(st, sub, deliveries)
+			} else {
+				c.read(st, sub, deliveries)
+			}
 			if !st.stopping() {
 				err = sub.reason()
 			}
@@ -202,10 +210,8 @@ func (c *consumer) read(st stages, sub *subscription, deliveries <-chan amqp.Del
 // take starts a handler, or hands the delivery back. One that has to wait for
 // another of the same key takes no slot before its turn.
 func (c *consumer) take(st stages, sub *subscription, raw amqp.Delivery) {
-	d := &delivery{Delivery: raw, sub: sub, arrived: time.Now()}
+	d := c.receive(sub, raw)
 	d.key = c.q.Order.key(c.queue, c.q.Policy.Type, d)
-	tell(c.obs, Received{c.queue})
-	c.hold(d)
 	switch c.order.enter(st, d) {
 	case behind:
 		return
@@ -217,12 +223,17 @@ func (c *consumer) take(st stages, sub *subscription, raw amqp.Delivery) {
 		}
 		c.order.leave(d) // nobody has come in behind it: only the reader of deliveries lets them in
 	}
-	if sub.err() != nil && !st.stopping() {
-		c.lose() // the broker redelivers it
-	} else {
-		c.handBack(d)
-	}
+	c.unseen(d)
 	c.letGo(d)
+}
+
+// unseen ends a delivery that no hook will see.
+func (c *consumer) unseen(d *delivery) {
+	if d.sub.err() != nil {
+		c.lose() // the broker redelivers it
+		return
+	}
+	c.handBack(d)
 }
 
 // slot waits for a free one; false when nothing may start any more.
@@ -239,10 +250,12 @@ func (c *consumer) slot(st stages, sub *subscription) bool {
 	return false
 }
 
-// hold counts a delivery as in hand, until letGo.
-func (c *consumer) hold(d *delivery) {
+// receive counts a delivery as in hand, until letGo.
+func (c *consumer) receive(sub *subscription, raw amqp.Delivery) *delivery {
+	tell(c.obs, Received{c.queue})
 	c.inHand.Add(1)
-	d.sub.unsettled.Add(1)
+	sub.unsettled.Add(1)
+	return &delivery{Delivery: raw, sub: sub, arrived: time.Now()}
 }
 
 func (c *consumer) letGo(d *delivery) {

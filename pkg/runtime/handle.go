@@ -15,12 +15,21 @@ import (
 // turn of its key, until the hook has answered: settling, with the waiting that may belong to it, keeps
 // only the delivery's place in the prefetch.
 func (c *consumer) handle(st stages, d *delivery) {
+	c.understand(d)
+	outcome, answered := c.answer(st, d)
+	c.next(st, d)
+	c.conclude(st, d, outcome, answered)
+}
+
+func (c *consumer) understand(d *delivery) {
 	d.reading = message.Read(c.queue, c.q.Policy.Type, &d.Delivery)
 	if problem := d.reading.CountProblem; problem != "" {
 		c.warned.once("retry count not understood", problem, keyMessage, d.MessageId)
 	}
-	outcome, answered := c.answer(st, d)
-	c.next(st, d)
+}
+
+// conclude ends a delivery; answered is false when no hook has seen it.
+func (c *consumer) conclude(st stages, d *delivery, outcome hooks.Outcome, answered bool) {
 	switch {
 	case d.sub.err() != nil && !answered: // gone while it waited; the broker redelivers it
 		c.lose()
@@ -37,17 +46,30 @@ func (c *consumer) handle(st stages, d *delivery) {
 // answer returns the hook's outcome; answered is false when no hook has seen
 // the delivery.
 func (c *consumer) answer(st stages, d *delivery) (outcome hooks.Outcome, answered bool) {
-	if d.Redelivered && c.lost.take(&d.Delivery) {
-		c.log.Info("acked without running the hook again: it succeeded before the connection was lost", keyMessage, d.MessageId)
+	if c.succeeded(d) {
 		return hooks.Outcome{Verdict: hooks.Ack}, true
 	}
 	m := message.ForHook(c.queue, c.q.Policy.MaxAttempts, d.reading, &d.Delivery)
+	return c.ask(st, d.sub, func() (hooks.Outcome, error) { return c.observed(st.work, d, m) })
+}
+
+// succeeded reports whether d has been handled before and only its ack was lost.
+func (c *consumer) succeeded(d *delivery) bool {
+	if !d.Redelivered || !c.lost.take(&d.Delivery) {
+		return false
+	}
+	c.log.Info("acked without running the hook again: it succeeded before the connection was lost", keyMessage, d.MessageId)
+	return true
+}
+
+// ask calls the hook, when it may be called, until it could be run.
+func (c *consumer) ask(st stages, sub *subscription, call func() (hooks.Outcome, error)) (outcome hooks.Outcome, answered bool) {
 	for {
-		p, ok := c.admit(st, d.sub)
+		p, ok := c.admit(st, sub)
 		if !ok {
 			return hooks.Outcome{}, false
 		}
-		outcome, err := c.observed(st.work, d, m)
+		outcome, err := call()
 		switch {
 		case err == nil:
 			c.gate.answered(p, outcome)

@@ -33,7 +33,8 @@ type Event interface{ event() }
 type (
 	// Received says that a delivery has come in.
 	Received struct{ Queue string }
-	// HookStarted says that a hook was called.
+	// HookStarted says that a hook was called; one that is called with a batch is
+	// told for each message.
 	HookStarted struct {
 		Queue   string
 		Attempt int // from 1; see [settle.Attempt]

@@ -134,7 +134,7 @@ func (c *consumer) next(st stages, d *delivery) {
 			c.run(st, next)
 			return
 		}
-		c.handBack(next)
+		c.unseen(next)
 		c.letGo(next)
 	}
 	<-c.slots
@@ -148,11 +148,7 @@ func (c *consumer) clearWaiting(st stages, sub *subscription) {
 	case <-sub.ctx.Done():
 	}
 	for _, d := range c.order.evict(sub) {
-		if sub.err() != nil {
-			c.lose()
-		} else {
-			c.handBack(d)
-		}
+		c.unseen(d)
 		c.letGo(d)
 	}
 }

@@ -10,6 +10,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -60,6 +61,7 @@ type Queue struct {
 	Rate        float64       // hook calls per second, at most; 0: no limit
 	Breaker     Breaker
 	Order       Order
+	Batch       Batch // needs a Hook that is a hooks.BatchHook, and no Order
 	Consumer    Consumer
 	Publisher   Publisher
 	// DeadLetterRoute says that a rejected message is known to have somewhere to
@@ -82,6 +84,19 @@ type Consumer struct {
 type Publisher struct {
 	Persistent *bool
 	Priority   *uint8
+}
+
+func (q Queue) checkBatch() error {
+	if q.Batch.Size == 0 {
+		return nil
+	}
+	if _, ok := q.Hook.(hooks.BatchHook); !ok {
+		return fmt.Errorf("queue %q: its hook takes no batches", q.Policy.Queue)
+	}
+	if q.Order != (Order{}) {
+		return fmt.Errorf("queue %q: a batch cannot be ordered by key", q.Policy.Queue)
+	}
+	return nil
 }
 
 // errShutdownTimeout is the cause of the work context when a drain takes too
@@ -114,6 +129,11 @@ func (s stages) stopping() bool { return s.intake.Err() != nil }
 // running hooks and publishes held copies early. Run returns after the last
 // goroutine it started; the error is nil after a drain.
 func Run(intake, work context.Context, cfg Config) error {
+	for _, q := range cfg.Queues {
+		if err := q.checkBatch(); err != nil {
+			return err
+		}
+	}
 	return newRunner(cfg).run(intake, work)
 }
 

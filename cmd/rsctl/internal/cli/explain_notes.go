@@ -36,6 +36,9 @@ func notes(s *spec.Spec, q *spec.Queue) []note {
 	if q.OrderedBy != nil {
 		out = append(out, note{"order", orderNote(q)})
 	}
+	if q.Batch != nil {
+		out = append(out, note{"batch", fmt.Sprintf("one handler call for up to %d messages, or for what has come within %s of the first. Each is settled on its own, by its own outcome or by one for all; an answer of another length is a failed attempt of each.", q.Batch.Size, short(q.Batch.Wait))})
+	}
 	if q.Rate > 0 {
 		out = append(out, note{"rate", fmt.Sprintf("at most one handler call every %s, in each process.", short(time.Duration(float64(time.Second)/q.Rate)))})
 	}

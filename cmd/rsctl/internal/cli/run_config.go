@@ -59,6 +59,7 @@ func (w *wiring) adopt(q *spec.Queue, hook hooks.Hook) {
 		Rate:             q.Rate,
 		Breaker:          breakerOf(q),
 		Order:            orderOf(q),
+		Batch:            batchOf(q),
 		Consumer:         consumerOf(q),
 		Publisher:        publisherOf(q),
 		DeadLetterRoute:  hasDeadLetterRoute(q),
@@ -116,6 +117,13 @@ func orderOf(q *spec.Queue) runtime.Order {
 		return runtime.Order{}
 	}
 	return runtime.Order{By: runtime.OrderKey(q.OrderedBy.By), Header: q.OrderedBy.Header}
+}
+
+func batchOf(q *spec.Queue) runtime.Batch {
+	if q.Batch == nil {
+		return runtime.Batch{}
+	}
+	return runtime.Batch{Size: q.Batch.Size, Wait: q.Batch.Wait}
 }
 
 func consumerOf(q *spec.Queue) runtime.Consumer {

@@ -7,11 +7,13 @@ import "github.com/rsctl/rsctl/pkg/spec"
 // Teaching the runtime a key means deleting its line here.
 var unsupported = []struct {
 	key  string
+	what string // the key as people know it, with what makes it so
 	used func(*spec.Queue) bool
 }{
-	{"batch", func(q *spec.Queue) bool { return q.Batch != nil }},
-	{"handler.reply", func(q *spec.Queue) bool { return q.Handler.Reply }},
-	{"handler.secret", func(q *spec.Queue) bool { return q.Handler.Secret != nil }},
+	{"batch", "batch with a handler that is no worker", func(q *spec.Queue) bool { return q.Batch != nil && q.Handler.Kind != spec.Worker }},
+	{"ordered_by", "ordered_by with batch", func(q *spec.Queue) bool { return q.Batch != nil && q.OrderedBy != nil }},
+	{"handler.reply", "handler.reply", func(q *spec.Queue) bool { return q.Handler.Reply }},
+	{"handler.secret", "handler.secret", func(q *spec.Queue) bool { return q.Handler.Secret != nil }},
 }
 
 // unsupportedKeys returns the keys of q that run cannot honour; q has a handler.
@@ -19,7 +21,7 @@ func unsupportedKeys(q *spec.Queue) []refusal {
 	var out []refusal
 	for _, u := range unsupported {
 		if u.used(q) {
-			out = append(out, refusal{q.At(u.key), u.key + ` is not supported by "rsctl run" yet; remove it or do not run this queue`})
+			out = append(out, refusal{q.At(u.key), u.what + ` is not supported by "rsctl run" yet; remove it or do not run this queue`})
 		}
 	}
 	return out

@@ -1,0 +1,135 @@
+package runtime
+
+import (
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// Batch collects deliveries for one call of a [hooks.BatchHook]: up to Size of
+// them, or as many as have come within Wait of the first. While no slot is free
+// a batch goes on growing. The zero Batch collects nothing.
+type Batch struct {
+	Size int // at least 1, at most 65535
+	Wait time.Duration
+}
+
+// collector is the batch that a subscription is filling.
+type collector struct {
+	batch Batch
+	held  []*delivery
+	timer *time.Timer // since the first delivery
+	due   bool
+}
+
+func (b *collector) add(d *delivery) {
+	if len(b.held) == 0 {
+		b.timer = time.NewTimer(b.batch.Wait)
+	}
+	b.held = append(b.held, d)
+	b.due = b.due || b.full()
+}
+
+func (b *collector) full() bool { return len(b.held) >= b.batch.Size }
+
+// take empties the collector.
+func (b *collector) take() []*delivery {
+	ds := b.held
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	*b = collector{batch: b.batch}
+	return ds
+}
+
+// waited is ready once the first delivery has waited long enough.
+func (b *collector) waited() <-chan time.Time {
+	if len(b.held) == 0 || b.due {
+		return nil
+	}
+	return b.timer.C
+}
+
+// readBatches is what read is for a queue with batches. A batch that is not full
+// when intake ends runs at once, if a slot is free.
+func (c *consumer) readBatches(st stages, sub *subscription, deliveries <-chan amqp.Delivery) {
+	b := &collector{batch: c.q.Batch}
+	stopping, lost := st.intake.Done(), sub.ctx.Done()
+	for {
+		in, slots := deliveries, c.slots
+		if b.full() {
+			in = nil
+		}
+		if !b.due {
+			slots = nil
+		}
+		select {
+		case <-stopping:
+			stopping = nil
+			c.lastBatch(st, b)
+			c.stopConsuming(sub)
+		case <-lost:
+			lost = nil
+			c.endAll(b.take())
+		case <-b.waited():
+			b.due = true
+		case slots <- struct{}{}:
+			c.runBatch(st, b.take())
+		case raw, open := <-in:
+			if !open {
+				c.finishBatch(st, sub, b)
+				return
+			}
+			c.collect(st, b, c.receive(sub, raw))
+		}
+	}
+}
+
+// collect adds d to the batch, unless no batch may start any more.
+func (c *consumer) collect(st stages, b *collector, d *delivery) {
+	if st.stopping() || d.sub.err() != nil {
+		c.endAll([]*delivery{d})
+		return
+	}
+	b.add(d)
+}
+
+// lastBatch runs what has been collected if that is possible without waiting.
+func (c *consumer) lastBatch(st stages, b *collector) {
+	ds := b.take()
+	if len(ds) == 0 {
+		return
+	}
+	select {
+	case c.slots <- struct{}{}:
+		c.runBatch(st, ds)
+	default:
+		c.endAll(ds)
+	}
+}
+
+// finishBatch ends the batch of a consumer that gets nothing more; its channel may
+// live on.
+func (c *consumer) finishBatch(st stages, sub *subscription, b *collector) {
+	ds := b.take()
+	if len(ds) == 0 {
+		return
+	}
+	if c.slot(st, sub) {
+		c.runBatch(st, ds)
+		return
+	}
+	c.endAll(ds)
+}
+
+// endAll ends deliveries that no hook will see.
+func (c *consumer) endAll(ds []*delivery) {
+	for _, d := range ds {
+		c.unseen(d)
+		c.letGo(d)
+	}
+}
+
+func (c *consumer) runBatch(st stages, ds []*delivery) {
+	c.handlers.Go(func() { c.handleBatch(st, ds) })
+}

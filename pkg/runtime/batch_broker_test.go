@@ -1,0 +1,228 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/settle"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// batchRecorder acks, or answers by reply, and keeps the ids of each call.
+type batchRecorder struct {
+	batchFunc
+	mu    sync.Mutex
+	calls [][]string
+}
+
+func recordBatches(reply batchFunc) *batchRecorder {
+	r := &batchRecorder{}
+	r.batchFunc = func(ms []hooks.Message) ([]hooks.Outcome, error) {
+		var ids []string
+		for _, m := range ms {
+			ids = append(ids, m.MessageID)
+		}
+		r.mu.Lock()
+		r.calls = append(r.calls, ids)
+		r.mu.Unlock()
+		return reply(ms)
+	}
+	return r
+}
+
+func (r *batchRecorder) sizes() []int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []int
+	for _, ids := range r.calls {
+		out = append(out, len(ids))
+	}
+	return out
+}
+
+func (b *bench) numbered(queue string, n int) {
+	b.t.Helper()
+	for i := range n {
+		b.publish(queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
+	}
+}
+
+func TestABatchIsOneCallAndASettlementForEachMessage(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	q := b.queue(settle.Classic, nil)
+	b.numbered(q, 70)
+	hook := recordBatches(ackAll)
+	var tp tap
+	cfg := b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Prefetch: 100, Batch: Batch{32, 300 * time.Millisecond}})
+	run := b.start(tp.through(b, cfg))
+	b.eventually("70 settlements", func() bool { return len(tp.methods("consume")) >= 70 })
+	if err := run.stop(); err != nil {
+		t.Errorf("Run() = %v", err)
+	}
+	if got := hook.sizes(); !slices.Equal(got, []int{32, 32, 6}) {
+		t.Errorf("calls with %v messages, want 32, 32 and 6", got)
+	}
+	if got := tp.methods("consume"); !slices.Equal(got, slices.Repeat([]string{"ack"}, 70)) {
+		t.Errorf("sent to the broker: %q, want 70 acks", got)
+	}
+}
+
+func TestEachMessageOfABatchIsSettledByItsOwnOutcome(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			p := capped(b, kind, 2)
+			b.numbered(p.Queue, 4)
+			hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
+				var out []hooks.Outcome
+				for _, m := range ms {
+					verdict := hooks.Ack
+					if m.MessageID == "1" || m.MessageID == "2" && m.Attempt == 1 {
+						verdict = hooks.Retry
+					}
+					out = append(out, hooks.Outcome{Verdict: verdict})
+				}
+				return out, nil
+			})
+			cfg := b.config(Queue{Policy: p, Hook: hook, Prefetch: 8, Batch: Batch{4, 200 * time.Millisecond}})
+			run := b.start(cfg)
+			if d := b.get(p.DeadLetter); d.MessageId != "1" {
+				t.Errorf("message %s was dead-lettered, want 1", d.MessageId)
+			}
+			b.eventually("the queue to be empty", func() bool { return b.ready(p.Queue) == 0 })
+			if err := run.stop(); err != nil {
+				t.Errorf("Run() = %v", err)
+			}
+			hook.mu.Lock()
+			defer hook.mu.Unlock()
+			if first := hook.calls[0]; !slices.Equal(first, []string{"0", "1", "2", "3"}) {
+				t.Errorf("the first call has the messages %q", first)
+			}
+			again := slices.Sorted(slices.Values(slices.Concat(hook.calls[1:]...)))
+			if !slices.Equal(again, []string{"1", "2"}) {
+				t.Errorf("called again with %q, want 1 and 2", again)
+			}
+			if n := b.ready(p.DeadLetter); n != 0 {
+				t.Errorf("%d more messages were dead-lettered", n)
+			}
+		})
+	}
+}
+
+func TestAnAnswerOfTheWrongLengthRetriesTheWholeBatch(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	p := capped(b, settle.Classic, 2)
+	b.numbered(p.Queue, 3)
+	hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
+		if ms[0].Attempt == 1 {
+			return []hooks.Outcome{{Verdict: hooks.Ack}, {Verdict: hooks.Ack}}, nil
+		}
+		return ackAll(ms)
+	})
+	cfg := b.config(Queue{Policy: p, Hook: hook, Prefetch: 8, Batch: Batch{3, time.Minute}})
+	run := b.start(cfg)
+	b.eventually("two calls", func() bool { return len(hook.sizes()) == 2 })
+	if err := run.stop(); err != nil {
+		t.Errorf("Run() = %v", err)
+	}
+	if got := hook.sizes(); !slices.Equal(got, []int{3, 3}) {
+		t.Errorf("calls with %v messages, want 3 and 3", got)
+	}
+	if !b.log.has("malformed answer: 2 outcomes for 3 messages") {
+		t.Error("the log does not say what was wrong")
+	}
+}
+
+func TestADrainRunsABatchThatIsNotFullAtOnce(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	q := b.queue(settle.Classic, nil)
+	hook := recordBatches(ackAll)
+	cfg := b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Prefetch: 8, Batch: Batch{8, time.Hour}})
+	var tp counts
+	cfg.Observer = &tp
+	run := b.start(cfg)
+	b.numbered(q, 3)
+	b.eventually("the messages to be delivered", func() bool { return tp.received.Load() == 3 })
+	if err := run.stop(); err != nil {
+		t.Errorf("Run() = %v", err)
+	}
+	if got := hook.sizes(); !slices.Equal(got, []int{3}) {
+		t.Errorf("calls with %v messages, want one with 3", got)
+	}
+	if n := b.ready(q); n != 0 {
+		t.Errorf("%d messages are left", n)
+	}
+}
+
+func TestADrainHandsBackABatchThatFindsNoSlot(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	q := b.queue(settle.Classic, nil)
+	started, finish := make(chan struct{}, 8), make(chan struct{})
+	hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
+		started <- struct{}{}
+		<-finish
+		return ackAll(ms)
+	})
+	b.numbered(q, 5)
+	run := b.start(b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Prefetch: 8, Batch: Batch{2, time.Millisecond}}))
+	<-started
+	b.eventually("all to be delivered", func() bool { return b.ready(q) == 0 })
+	run.drain()
+	b.eventually("the others to be handed back", func() bool { return b.ready(q) == 3 })
+	close(finish)
+	if err := run.wait(); err != nil {
+		t.Errorf("Run() = %v", err)
+	}
+	if got := hook.sizes(); !slices.Equal(got, []int{2}) {
+		t.Errorf("calls with %v messages, want one with 2", got)
+	}
+}
+
+func TestABatchWaitsForAHookThatCannotBeRun(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	p := capped(b, settle.Quorum, 2)
+	b.numbered(p.Queue, 20)
+	var tries, acked atomic.Int64
+	hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
+		if tries.Add(1) <= 3 {
+			return nil, errGone
+		}
+		for _, m := range ms {
+			if m.Attempt != 1 {
+				t.Errorf("message %s is on attempt %d", m.MessageID, m.Attempt)
+			}
+		}
+		acked.Add(int64(len(ms)))
+		return ackAll(ms)
+	})
+	run := b.start(b.config(Queue{Policy: p, Hook: hook, Concurrency: 2, Prefetch: 20, Batch: Batch{5, time.Second}}))
+	b.eventually("all messages to be acked", func() bool { return acked.Load() == 20 })
+	if err := run.stop(); err != nil {
+		t.Errorf("Run() = %v", err)
+	}
+	if n := b.ready(p.DeadLetter); n != 0 {
+		t.Errorf("%d messages were dead-lettered", n)
+	}
+}
+
+// counts counts the deliveries that have come in.
+type counts struct{ received atomic.Int64 }
+
+func (c *counts) Observe(e Event) {
+	if _, ok := e.(Received); ok {
+		c.received.Add(1)
+	}
+}

@@ -1,0 +1,107 @@
+package runtime
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/message"
+)
+
+// handleBatch is what handle is for deliveries of one subscription that share a
+// hook call: one slot, one turn of the rate, and a settlement for each.
+func (c *consumer) handleBatch(st stages, ds []*delivery) {
+	ds = slices.DeleteFunc(ds, func(d *delivery) bool {
+		c.understand(d)
+		if !c.succeeded(d) {
+			return false
+		}
+		c.conclude(st, d, hooks.Outcome{Verdict: hooks.Ack}, true)
+		c.letGo(d)
+		return true
+	})
+	var outcomes []hooks.Outcome
+	answered := false
+	if len(ds) > 0 {
+		outcomes, answered = c.answerBatch(st, ds)
+	}
+	<-c.slots
+	for i, d := range ds {
+		switch {
+		case !answered:
+			c.conclude(st, d, hooks.Outcome{}, false)
+			c.letGo(d)
+		case outcomes[i].Verdict == hooks.Ack:
+			c.conclude(st, d, outcomes[i], true)
+			c.letGo(d)
+		default: // it may have to wait, for a delay or for the confirm of a copy
+			c.handlers.Go(func() {
+				c.conclude(st, d, outcomes[i], true)
+				c.letGo(d)
+			})
+		}
+	}
+}
+
+// answerBatch returns one outcome for each delivery; answered is false when no
+// hook has seen them.
+func (c *consumer) answerBatch(st stages, ds []*delivery) (each []hooks.Outcome, answered bool) {
+	ms := make([]hooks.Message, len(ds))
+	for i, d := range ds {
+		ms[i] = message.ForHook(c.queue, c.q.Policy.MaxAttempts, d.reading, &d.Delivery)
+	}
+	all, answered := c.ask(st, ds[0].sub, func() (hooks.Outcome, error) {
+		var err error
+		each, err = c.observedBatch(st.work, ds, ms)
+		return summary(each), err
+	})
+	if each == nil {
+		each = []hooks.Outcome{all} // no call has worked
+	}
+	return hooks.Spread(each, len(ds)), answered
+}
+
+// summary is what a batch says about its hook: one that is done with any message
+// works.
+func summary(each []hooks.Outcome) hooks.Outcome {
+	if len(each) == 0 {
+		return hooks.Outcome{}
+	}
+	done := slices.IndexFunc(each, func(o hooks.Outcome) bool { return o.Verdict == hooks.Ack || o.Verdict == hooks.Drop })
+	return each[max(done, 0)]
+}
+
+// observedBatch calls the hook and tells the observer, for each message. The
+// outcomes are nil when there is an error.
+func (c *consumer) observedBatch(work context.Context, ds []*delivery, ms []hooks.Message) ([]hooks.Outcome, error) {
+	started := time.Now()
+	for i, d := range ds {
+		tell(c.obs, HookStarted{c.queue, ms[i].Attempt, lag(d, started)})
+	}
+	each, err := c.callBatch(work, ms)
+	took := time.Since(started)
+	if err != nil {
+		each = nil
+	} else {
+		each = hooks.Spread(each, len(ms))
+	}
+	for i := range ms {
+		verdict := hooks.Failed
+		if each != nil {
+			verdict = each[i].Verdict
+		}
+		tell(c.obs, HookEnded{c.queue, ms[i].Attempt, took, verdict, err})
+	}
+	return each, err
+}
+
+func (c *consumer) callBatch(work context.Context, ms []hooks.Message) ([]hooks.Outcome, error) {
+	hook := c.q.Hook.(hooks.BatchHook) // Run has seen to it
+	if c.q.Timeout <= 0 {
+		return hook.HandleBatch(work, ms)
+	}
+	ctx, cancel := context.WithTimeout(work, c.q.Timeout)
+	defer cancel()
+	return hook.HandleBatch(ctx, ms)
+}

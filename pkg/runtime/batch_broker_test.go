@@ -226,3 +226,33 @@ func (c *counts) Observe(e Event) {
 		c.received.Add(1)
 	}
 }
+
+func TestABatchThatOutlivesItsConnectionIsAckedOnItsRedelivery(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	q := b.queue(settle.Classic, nil)
+	b.numbered(q, 3)
+	started, finish := make(chan struct{}, 8), make(chan struct{})
+	hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
+		started <- struct{}{}
+		<-finish
+		return ackAll(ms)
+	})
+	cfg := b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Prefetch: 8, Batch: Batch{3, time.Minute}})
+	conns := consumeConns(&cfg)
+	run := b.start(cfg)
+	<-started
+	_ = (<-conns).Close()
+	b.eventually("another consumer", func() bool { return b.ready(q) == 0 && b.log.count("msg=consuming") == 2 })
+	close(finish)
+	b.eventually("each message to be acked", func() bool { return b.log.count("it succeeded before the connection was lost") == 3 })
+	if err := run.stop(); err != nil {
+		t.Errorf("Run() = %v", err)
+	}
+	if got := hook.sizes(); !slices.Equal(got, []int{3}) {
+		t.Errorf("calls with %v messages, want one with 3", got)
+	}
+	if n := b.ready(q); n != 0 {
+		t.Errorf("%d messages are left", n)
+	}
+}

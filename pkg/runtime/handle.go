@@ -12,8 +12,8 @@ import (
 )
 
 // handle runs the hook on one delivery and settles it. It owns one slot, and the
-// turn of its key, until the hook has answered: settling, with the waiting that may belong to it, keeps
-// only the delivery's place in the prefetch.
+// turn of its key, until the hook has answered: settling, with the waiting that
+// may belong to it, keeps only the delivery's place in the prefetch.
 func (c *consumer) handle(st stages, d *delivery) {
 	c.understand(d)
 	outcome, answered := c.answer(st, d)
@@ -71,6 +71,9 @@ func (c *consumer) ask(st stages, sub *subscription, call func() (hooks.Outcome,
 		}
 		outcome, err := call()
 		switch {
+		case err == nil && st.work.Err() != nil: // a hook that was stopped says nothing about the next
+			c.gate.leave(p)
+			return outcome, true
 		case err == nil:
 			c.gate.answered(p, outcome)
 			return outcome, true

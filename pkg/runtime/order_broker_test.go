@@ -152,6 +152,20 @@ func TestADrainHandsBackWhatWaitsForItsTurn(t *testing.T) {
 	}
 }
 
+// consumeConns makes cfg pass on each connection that it consumes on.
+func consumeConns(cfg *Config) <-chan *amqp.Connection {
+	conns := make(chan *amqp.Connection, 10)
+	dial := cfg.Dial
+	cfg.Dial = func(ctx context.Context, purpose string) (*amqp.Connection, error) {
+		conn, err := dial(ctx, purpose)
+		if err == nil && purpose == "consume" {
+			conns <- conn
+		}
+		return conn, err
+	}
+	return conns
+}
+
 func TestAKeyWaitsForAHookThatALostConnectionHasLeftRunning(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -165,15 +179,7 @@ func TestAKeyWaitsForAHookThatALostConnectionHasLeftRunning(t *testing.T) {
 		<-finish
 		return hooks.Outcome{Verdict: hooks.Ack}, nil
 	})))
-	conns := make(chan *amqp.Connection, 10)
-	dial := cfg.Dial
-	cfg.Dial = func(ctx context.Context, purpose string) (*amqp.Connection, error) {
-		conn, err := dial(ctx, purpose)
-		if err == nil && purpose == "consume" {
-			conns <- conn
-		}
-		return conn, err
-	}
+	conns := consumeConns(&cfg)
 	r := b.start(cfg)
 	if id := <-started; id != "0" {
 		t.Errorf("message %s runs first", id)

@@ -12,6 +12,7 @@ import (
 // handleBatch is what handle is for deliveries of one subscription that share a
 // hook call: one slot, one turn of the rate, and a settlement for each.
 func (c *consumer) handleBatch(st stages, ds []*delivery) {
+	sub := ds[0].sub
 	ds = slices.DeleteFunc(ds, func(d *delivery) bool {
 		c.understand(d)
 		if !c.succeeded(d) {
@@ -26,7 +27,12 @@ func (c *consumer) handleBatch(st stages, ds []*delivery) {
 	if len(ds) > 0 {
 		outcomes, answered = c.answerBatch(st, ds)
 	}
-	<-c.slots
+	free := func() { <-c.slots }
+	if sub.err() != nil {
+		defer free() // the next batch may hold the redeliveries: lost acks must be known by then
+	} else {
+		free()
+	}
 	for i, d := range ds {
 		switch {
 		case !answered:

@@ -17,7 +17,11 @@ import (
 func (c *consumer) handle(st stages, d *delivery) {
 	c.understand(d)
 	outcome, answered := c.answer(st, d)
-	c.next(st, d)
+	if d.sub.err() != nil {
+		defer c.next(st, d) // which may be d's redelivery: a lost ack must be known by then
+	} else {
+		c.next(st, d)
+	}
 	c.conclude(st, d, outcome, answered)
 }
 

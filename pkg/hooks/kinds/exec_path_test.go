@@ -171,7 +171,6 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		"a kind that nobody has built":     {spec.Handler{Kind: "amqp"}, `"amqp" is not supported`},
 		"a worker without a command":       {spec.Handler{Kind: spec.Worker}, "needs a command"},
-		"a reply":                          {spec.Handler{Kind: spec.Exec, Command: texts("true"), Reply: true}, "reply is not supported"},
 		"an exec without a command":        {spec.Handler{Kind: spec.Exec}, "needs a command"},
 		"an exec with an empty command":    {spec.Handler{Kind: spec.Exec, Command: texts("")}, "needs a command"},
 		"an argument with a NUL byte":      {spec.Handler{Kind: spec.Exec, Command: texts("a", "b\x00")}, "NUL"},

@@ -106,6 +106,9 @@ func (e *endpoint) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, 
 		return hooks.Outcome{Reason: stopReason(ctx, e.h.Timeout)}, nil
 	}
 	o := e.outcome(res)
+	if e.h.Reply && o.Verdict == hooks.Ack {
+		return e.withReply(ctx, res, o), nil
+	}
 	line := firstLine(res)
 	if o.Verdict != hooks.Ack && o.Reason == "" {
 		o.Reason = joinReason(statusLine(res), line)

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/settle"
@@ -20,6 +21,7 @@ type tryJSON struct {
 	Failed      bool         `json:"failed"` // the handler gave no readable answer
 	Delay       string       `json:"delay,omitempty"`
 	Reason      string       `json:"reason,omitempty"`
+	Reply       []byte       `json:"reply_base64,omitempty"`
 	Next        string       `json:"next,omitempty"`
 	Steps       []string     `json:"steps,omitempty"`
 	Error       string       `json:"error,omitempty"`
@@ -60,6 +62,9 @@ func (t trial) doc(r result) tryJSON {
 	if o.Verdict == hooks.RetryAfter {
 		doc.Delay = spec.FormatDuration(o.Delay)
 	}
+	if t.queue.Handler.Reply && o.Verdict == hooks.Ack {
+		doc.Reply = o.Reply
+	}
 	steps := settle.Decide(t.facts, o, t.policy)
 	for _, s := range steps {
 		doc.Steps = append(doc.Steps, settle.Describe(s))
@@ -85,6 +90,9 @@ func printTried(c console, doc tryJSON) {
 	if doc.Reason != "" {
 		notes = append(notes, note{"reason", doc.Reason})
 	}
+	if len(doc.Reply) > 0 {
+		notes = append(notes, note{"reply", replyText(doc.Reply)})
+	}
 	notes = append(notes, note{"attempt", attempt}, note{"message", doc.Next})
 	for i, step := range doc.Steps {
 		subject := "then"
@@ -94,4 +102,12 @@ func printTried(c console, doc tryJSON) {
 		notes = append(notes, note{subject, step})
 	}
 	printNotes(c, notes)
+}
+
+// replyText shows a reply that is text, and only the size of any other.
+func replyText(reply []byte) string {
+	if !utf8.Valid(reply) {
+		return plural(len(reply), "byte") + " that are not text"
+	}
+	return string(reply)
 }

@@ -54,6 +54,7 @@ conflicts), 2 wrong usage, 3 could not finish (broker unreachable or refusing).`
 		newCheck(a),
 		newRun(a),
 		newPublish(a),
+		newRequest(a),
 		newTry(a),
 		newVersion(a),
 		newCompletion(a),

@@ -42,6 +42,7 @@ type endpoint struct {
 	host        string  // Host header; "": as the URL
 	contentType string  // of messages without one
 	fixed       []field // of every request
+	signers     signers
 
 	transport *http.Transport
 	wire      *wire // nil: every request takes the transport
@@ -50,15 +51,18 @@ type endpoint struct {
 }
 
 func newHTTP(h *spec.Handler, o Options) (hooks.Hook, error) {
-	if h.Secret != nil {
-		return nil, errors.New("handler http: secret (signed requests) is not supported by this version of rsctl")
-	}
 	u, err := url.Parse(h.URL.Value)
 	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") {
 		return nil, fmt.Errorf("handler url %q is not an http:// or https:// URL with a host", printable(h.URL.String(), 256))
 	}
 	e := &endpoint{h: h, opts: o, url: u, warn: &rate.Sometimes{Interval: time.Minute}, fresh: &rate.Sometimes{Interval: maxAge}}
 	if err := e.setHeaders(); err != nil {
+		return nil, err
+	}
+	if e.signers, err = newSigners(h.Secrets); err != nil {
+		return nil, err
+	}
+	if err := e.signers.checkNames(h.Headers); err != nil {
 		return nil, err
 	}
 	e.url.User, e.url.Fragment = nil, ""
@@ -119,7 +123,10 @@ func (e *endpoint) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, 
 // send posts m. The transport is used without http.Client, which would follow
 // redirects.
 func (e *endpoint) send(ctx context.Context, m *hooks.Message) (*http.Response, error) {
-	fields := e.fields(m)
+	fields, err := e.signers.sign(e.fields(m), m, time.Now())
+	if err != nil {
+		return nil, err
+	}
 	if e.wire != nil && len(m.Body) <= maxWireBody {
 		return e.wire.post(ctx, fields, m.Body)
 	}

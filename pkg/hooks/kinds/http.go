@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -39,6 +40,7 @@ type endpoint struct {
 	opts Options
 	url  *url.URL // without userinfo
 
+	socket      string  // path of a Unix socket; "": none
 	host        string  // Host header; "": as the URL
 	contentType string  // of messages without one
 	fixed       []field // of every request
@@ -51,11 +53,11 @@ type endpoint struct {
 }
 
 func newHTTP(h *spec.Handler, o Options) (hooks.Hook, error) {
-	u, err := url.Parse(h.URL.Value)
-	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, fmt.Errorf("handler url %q is not an http:// or https:// URL with a host", printable(h.URL.String(), 256))
+	socket, u, err := target(h.URL.Value)
+	if err != nil {
+		return nil, fmt.Errorf("handler url %q: %w", printable(h.URL.String(), 256), err)
 	}
-	e := &endpoint{h: h, opts: o, url: u, warn: &rate.Sometimes{Interval: time.Minute}, fresh: &rate.Sometimes{Interval: maxAge}}
+	e := &endpoint{h: h, opts: o, url: u, socket: socket, warn: &rate.Sometimes{Interval: time.Minute}, fresh: &rate.Sometimes{Interval: maxAge}}
 	if err := e.setHeaders(); err != nil {
 		return nil, err
 	}
@@ -72,8 +74,27 @@ func newHTTP(h *spec.Handler, o Options) (hooks.Hook, error) {
 		return nil, err
 	}
 	e.transport = newTransport(conf, o.Concurrency)
+	if socket != "" {
+		e.transport.Proxy = nil
+		e.transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return newDialer().DialContext(ctx, "unix", socket)
+		}
+	}
 	e.wire = newWire(e)
 	return e, nil
+}
+
+// target splits a handler's URL into the Unix socket it names, if any, and what
+// is asked for there. Its errors do not show the URL.
+func target(raw string) (socket string, u *url.URL, err error) {
+	if strings.HasPrefix(raw, spec.SocketScheme) {
+		return spec.SocketURL(raw)
+	}
+	u, err = url.Parse(raw)
+	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return "", nil, errors.New("not an http:// or https:// URL with a host")
+	}
+	return "", u, nil
 }
 
 // newTransport keeps as many connections as calls may be in flight. Responses
@@ -154,8 +175,12 @@ func (e *endpoint) request(ctx context.Context, fields []field, data []byte) *ht
 	return req.WithContext(ctx)
 }
 
-// Check implements [hooks.Checker]: the host's name resolves. It sends nothing.
+// Check implements [hooks.Checker]: the host's name resolves, or the socket is
+// there. It sends nothing.
 func (e *endpoint) Check(ctx context.Context) error {
+	if e.socket != "" {
+		return e.checkSocket()
+	}
 	host := e.url.Hostname()
 	proxy, err := e.transport.Proxy(&http.Request{URL: e.url})
 	if err != nil {
@@ -166,6 +191,16 @@ func (e *endpoint) Check(ctx context.Context) error {
 	}
 	if _, err := net.DefaultResolver.LookupHost(ctx, host); err != nil {
 		return e.unavailable(errors.New(describeTransport(err)))
+	}
+	return nil
+}
+
+func (e *endpoint) checkSocket() error {
+	switch info, err := os.Stat(e.socket); {
+	case err != nil:
+		return e.unavailable(errno(err))
+	case info.Mode().Type() != os.ModeSocket:
+		return e.unavailable(errors.New("the file is no socket"))
 	}
 	return nil
 }

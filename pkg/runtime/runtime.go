@@ -67,6 +67,9 @@ type Queue struct {
 	// RetryUnavailable settles a delivery whose hook could not be run as a
 	// retry instead of pausing the queue.
 	RetryUnavailable bool
+	// Reply publishes the reply of a hook that acks to the delivery's reply_to,
+	// before the ack.
+	Reply bool
 }
 
 // Consumer holds the arguments of basic.consume.

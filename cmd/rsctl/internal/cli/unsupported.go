@@ -14,8 +14,6 @@ var unsupported = []struct {
 	{"rate", func(q *spec.Queue) bool { return q.Rate > 0 }},
 	{"breaker", func(q *spec.Queue) bool { return q.Breaker != nil }},
 	{"handler.on_unavailable", writes("handler.on_unavailable")},
-	{"handler.reply", func(q *spec.Queue) bool { return q.Handler.Reply }},
-	{"handler.secret", func(q *spec.Queue) bool { return q.Handler.Secret != nil }},
 }
 
 // writes is for keys whose default cannot be told from the written value.

@@ -35,6 +35,7 @@ type row struct {
 var rows = []row{
 	execRow,
 	httpRow,
+	slowHTTPRow,
 	copyRow,
 	delayedRow,
 	workerRow,

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"flag"
+	"fmt"
+	"net/http"
 	"os"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/rsctl/rsctl/e2e/ledger"
 	"github.com/rsctl/rsctl/e2e/rabbit"
@@ -14,6 +19,7 @@ var testPlan plan
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
+	flag.Parse()
 	dir, err := os.MkdirTemp("", "rsctl-chaos-bin-")
 	if err != nil {
 		panic(err)
@@ -24,7 +30,17 @@ func testMain(m *testing.M) int {
 		panic(err)
 	}
 	testPlan = plan{binary: binary, length: time.Second}
-	return m.Run()
+	// These tests wait for brokers more than they compute.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	http.DefaultClient.CloseIdleConnections()
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
 }
 
 // series is that of the broker under test, for private nodes.

@@ -7,7 +7,6 @@
 package ledger
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -130,19 +129,17 @@ func (l *Ledger) Spent(runs int) (map[string]bool, error) {
 // read returns the histories by id. A last line that is not complete belongs to
 // a hook that was killed while it wrote, and is left out.
 func (l *Ledger) read() (map[string]*history, error) {
-	file, err := os.Open(l.path)
+	data, err := os.ReadFile(l.path)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
 	all := map[string]*history{}
-	lines := bufio.NewScanner(file)
-	for lines.Scan() {
-		if err := note(all, strings.Fields(lines.Text())); err != nil {
+	for line := range bytes.Lines(data[:bytes.LastIndexByte(data, '\n')+1]) {
+		if err := note(all, strings.Fields(string(line))); err != nil {
 			return nil, fmt.Errorf("%s: %w", l.path, err)
 		}
 	}
-	return all, lines.Err()
+	return all, nil
 }
 
 // note takes in "start ID ATTEMPT" or "end ID ATTEMPT OUTCOME".

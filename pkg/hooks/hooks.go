@@ -49,8 +49,10 @@ type Outcome struct {
 	// x-rsctl-error. It may hold what the hook printed.
 	Reason string
 	// Reply is published to the delivery's reply_to when the spec asks for it;
-	// nil means no reply.
+	// nil means no reply. Only an Ack is replied to.
 	Reply []byte
+	// ReplyType is the content type of Reply, at most 255 bytes; "" when unknown.
+	ReplyType string
 }
 
 // Message is a delivery as a hook sees it. Exchange and RoutingKey are those of

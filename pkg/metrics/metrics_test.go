@@ -144,7 +144,7 @@ func TestCopiesAreCountedByPurposeAndResult(t *testing.T) {
 # HELP rsctl_copies_in_flight Copies on their way: not confirmed yet.
 # TYPE rsctl_copies_in_flight gauge
 rsctl_copies_in_flight{queue="q"} 1
-# HELP rsctl_copies_total Tries to publish a copy, by purpose (retry, delay, dead_letter) and result.
+# HELP rsctl_copies_total Tries to publish a copy or a reply, by purpose (retry, delay, dead_letter, reply) and result.
 # TYPE rsctl_copies_total counter
 rsctl_copies_total{purpose="dead_letter",queue="q",result="confirmed"} 0
 rsctl_copies_total{purpose="dead_letter",queue="q",result="returned"} 2

@@ -32,7 +32,7 @@ func newVectors() *vectors {
 		unavailable: counter("rsctl_hook_unavailable_total",
 			"Hook calls that could not be made: command not found, connection refused. They spend no attempt.", "queue"),
 		copies: counter("rsctl_copies_total",
-			"Tries to publish a copy, by purpose (retry, delay, dead_letter) and result.", "queue", "purpose", "result"),
+			"Tries to publish a copy or a reply, by purpose (retry, delay, dead_letter, reply) and result.", "queue", "purpose", "result"),
 		reconnects: counter("rsctl_reconnects_total",
 			"Connections opened after the first, by what they are for.", "connection"),
 		unsettled: gauge("rsctl_unsettled_deliveries",
@@ -110,6 +110,8 @@ func purposeName(p settle.Purpose) string {
 		return "delay"
 	case settle.ForDeadLetter:
 		return "dead_letter"
+	case settle.ForReply:
+		return "reply"
 	default:
 		return "retry"
 	}

@@ -38,10 +38,10 @@ func (c *consumer) handleBatch(st stages, ds []*delivery) {
 		case !answered:
 			c.conclude(st, d, hooks.Outcome{}, false)
 			c.letGo(d)
-		case outcomes[i].Verdict == hooks.Ack:
+		case outcomes[i].Verdict == hooks.Ack && outcomes[i].Reply == nil:
 			c.conclude(st, d, outcomes[i], true)
 			c.letGo(d)
-		default: // it may have to wait, for a delay or for the confirm of a copy
+		default: // it may have to wait, for a delay or for the confirm of a copy or a reply
 			c.handlers.Go(func() {
 				c.conclude(st, d, outcomes[i], true)
 				c.letGo(d)

@@ -150,8 +150,11 @@ func (c *consumer) call(work context.Context, m hooks.Message) (hooks.Outcome, e
 	return c.q.Hook.Handle(ctx, m)
 }
 
-// settle executes what package settle decides.
+// settle executes what package settle decides, once a reply is out.
 func (c *consumer) settle(st stages, d *delivery, o hooks.Outcome) {
+	if !c.reply(st, d, o) {
+		return
+	}
 	facts := settle.Facts{
 		Attempt:     d.reading.Attempt,
 		Counted:     d.reading.Counted,

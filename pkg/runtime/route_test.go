@@ -108,3 +108,34 @@ func TestOneUnusableQueueDoesNotKeepTheOthersAfterAReconnect(t *testing.T) {
 		t.Errorf("Run() = %v", err)
 	}
 }
+
+func TestATopologyThatDoesNotAnswerDoesNotKeepQueuesFromBeingConsumed(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	px := newProxy(t, b.url)
+	p := b.plain()
+	hook := &recorder{reply: always(hooks.Ack)}
+	cfg := px.through(b.config(Queue{Policy: p, Hook: hook}))
+	var silent atomic.Bool
+	cfg.Prepare = func(ctx context.Context, conn *amqp.Connection) error {
+		if !silent.Load() {
+			return nil
+		}
+		<-ctx.Done() // as a question to a queue whose node is down
+		_ = conn.Close()
+		return ctx.Err()
+	}
+	run := b.start(cfg)
+	b.publish(p.Queue, amqp.Publishing{})
+	b.eventually("the first message", func() bool { return len(hook.seen()) == 1 })
+	silent.Store(true)
+	px.cut()
+	b.publish(p.Queue, amqp.Publishing{})
+	b.eventually("the second message, although a question has no answer", func() bool { return len(hook.seen()) >= 2 })
+	if !b.log.has(errPrepareTimeout.Error()) {
+		t.Error("the log does not say what is wrong")
+	}
+	if err := run.stop(); err != nil {
+		t.Errorf("Run() = %v", err)
+	}
+}

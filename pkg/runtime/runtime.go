@@ -29,7 +29,7 @@ const (
 
 // Config is what Run needs. Its queues must have unique names.
 type Config struct {
-	// Dial opens one connection; purpose is "consume" or "publish".
+	// Dial opens one connection; purpose is "consume", "publish" or "prepare".
 	Dial func(ctx context.Context, purpose string) (*amqp.Connection, error)
 	// Permanent reports whether trying Dial or Prepare again is useless. Such an
 	// error ends Run when it happens before the first consumer has started; later
@@ -37,8 +37,10 @@ type Config struct {
 	Permanent func(error) bool
 	// Prepare runs after every dial of the consume connection, before the first
 	// consumer: it declares or verifies what the queues need. nil does nothing.
-	// When it fails after a reconnect, the queues are consumed all the same and it
-	// runs again, beside them, until it succeeds.
+	// When it fails after a reconnect, or takes longer than seconds, the queues are
+	// consumed all the same, and it runs again beside them, on connections of its
+	// own, until it succeeds. It has to return when its context ends, and may close
+	// the connection then.
 	Prepare func(ctx context.Context, conn *amqp.Connection) error
 
 	Queues          []Queue
@@ -70,6 +72,9 @@ type Queue struct {
 	// RetryUnavailable settles a delivery whose hook could not be run as a
 	// retry instead of pausing the queue.
 	RetryUnavailable bool
+	// Reply publishes the reply of a hook that acks to the delivery's reply_to,
+	// before the ack.
+	Reply bool
 }
 
 // Consumer holds the arguments of basic.consume.

@@ -66,32 +66,63 @@ func (r *runner) waitHandlers() {
 }
 
 // open dials and prepares. The connection is nil when there is an error. Once it
-// has served, a queue that has gone since concerns itself only: the others are
-// consumed, and session prepares again until nothing is missing.
+// has served, a queue that is missing or does not answer concerns itself only:
+// the others are consumed, and session prepares again until all is well.
 func (r *runner) open(ctx context.Context, served bool) (*amqp.Connection, error) {
 	conn, err := r.cfg.Dial(ctx, "consume")
-	if err != nil {
-		return nil, err
+	if err != nil || r.cfg.Prepare == nil {
+		return conn, err
 	}
-	if r.cfg.Prepare == nil {
+	limit := firstPrepare
+	if served {
+		limit = nextPrepare
+	}
+	r.unprepared = r.prepare(ctx, conn, limit)
+	switch {
+	case r.unprepared == nil || served && !conn.IsClosed():
 		return conn, nil
-	}
-	r.unprepared = r.cfg.Prepare(ctx, conn)
-	if r.unprepared != nil && (!served || conn.IsClosed()) {
+	case !served || ctx.Err() != nil:
 		closeConn(conn)
 		return nil, r.unprepared
 	}
-	return conn, nil
+	return r.cfg.Dial(ctx, "consume") // some answers, and no answer, close a connection
 }
 
-// prepareAgain goes on where open has failed.
+// A queue whose node is down may keep a question without an answer for ever.
+const (
+	firstPrepare = time.Minute
+	nextPrepare  = 5 * time.Second
+)
+
+func (r *runner) prepare(ctx context.Context, conn *amqp.Connection, limit time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errPrepareTimeout)
+	defer cancel()
+	err := r.cfg.Prepare(ctx, conn)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+var errPrepareTimeout = errors.New("the broker does not answer whether the topology is there; is a node down?")
+
+// prepareAgain goes on where open has failed, on connections of its own: a
+// question that is given up closes its connection, and hooks need theirs.
 func (r *runner) prepareAgain(ctx context.Context, s *session) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
 	wait := newBackoff(reconnectMin, reconnectMax)
-	for err := r.unprepared; err != nil; err = r.cfg.Prepare(ctx, s.conn) {
+	for err := r.unprepared; err != nil && ctx.Err() == nil; {
 		d := wait.next()
 		r.log.Error("the topology is not as it has to be; consuming what there is and trying again", keyError, err, keyIn, d.Round(time.Millisecond))
-		if !sleep(d, ctx.Done(), s.ctx.Done()) {
+		if !sleep(d, ctx.Done()) {
 			return
+		}
+		var conn *amqp.Connection
+		if conn, err = r.cfg.Dial(ctx, "prepare"); err == nil {
+			err = r.prepare(ctx, conn, firstPrepare)
+			closeConn(conn)
 		}
 	}
 }

@@ -141,6 +141,9 @@ const (
 	ForDelay
 	// ForDeadLetter ends in the dead-letter queue.
 	ForDeadLetter
+	// ForReply is a hook's answer to the sender of a request. It is no copy and
+	// no step that Decide returns; it goes the way of copies, before the ack.
+	ForReply
 )
 
 type (

@@ -30,15 +30,19 @@ func (d *decoder) url(n *node, schemes []string) Text {
 		return Text{}
 	}
 	if err := checkURL(n.value, schemes); err != nil {
-		var ue *urlError
-		hint := ""
-		message := err.Error()
-		if errors.As(err, &ue) {
-			message, hint = ue.fault, ue.hint
-		}
-		d.refuse(n, "url", n.label+": "+message, hint)
+		d.refuseURL(n, err)
 	}
 	return plainText(n)
+}
+
+func (d *decoder) refuseURL(n *node, err error) {
+	var ue *urlError
+	hint := ""
+	message := err.Error()
+	if errors.As(err, &ue) {
+		message, hint = ue.fault, ue.hint
+	}
+	d.refuse(n, "url", n.label+": "+message, hint)
 }
 
 func (d *decoder) tls(n *node) *TLS {

@@ -108,7 +108,7 @@ func splitHint(n *node) string {
 }
 
 func (d *decoder) http(h *Handler, f fields) {
-	h.URL = d.url(f.scalar("http"), httpSchemes)
+	h.URL = d.endpoint(f.scalar("http"))
 	h.Headers = d.pairs(f.n.get("headers"), "rsctl-")
 	h.Statuses = d.codes(f.n.get("statuses"), 200, 599)
 	h.MaxRetryAfter = f.duration("max_retry_after", time.Hour)

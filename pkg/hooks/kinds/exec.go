@@ -75,7 +75,20 @@ func (c *command) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, e
 	if stopped {
 		return hooks.Outcome{Reason: joinReason(stopReason(ctx, c.h.Timeout), r.stderr.lastLine())}, nil
 	}
-	return c.outcome(status, r), nil
+	return withReply(c.outcome(status, r), r.reply), nil
+}
+
+// withReply adds what an acknowledging process has written to its standard
+// output. A cut reply would be a wrong one.
+func withReply(o hooks.Outcome, reply *head) hooks.Outcome {
+	switch {
+	case reply == nil || o.Verdict != hooks.Ack:
+		return o
+	case len(reply.buf) > reply.limit:
+		return hooks.Outcome{Reason: fmt.Sprintf("the reply on standard output is longer than %d bytes", reply.limit)}
+	}
+	o.Reply = append([]byte{}, reply.buf...)
+	return o
 }
 
 // outcome reads the answer on descriptor 4 and, without one, how the process

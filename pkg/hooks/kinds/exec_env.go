@@ -21,11 +21,11 @@ const (
 	omittedSuffix = "_OMITTED"
 )
 
-// fixedNames are the variables that every delivery sets.
+// fixedNames are the variables that a delivery sets.
 var fixedNames = []string{
 	"PWD", "RSCTL_QUEUE", "RSCTL_ATTEMPT", "RSCTL_MAX_ATTEMPTS", "RSCTL_REDELIVERED", "RSCTL_EXCHANGE",
 	"RSCTL_ROUTING_KEY", "RSCTL_MESSAGE_ID", "RSCTL_CORRELATION_ID", "RSCTL_CONTENT_TYPE",
-	"RSCTL_HEADERS_OMITTED",
+	"RSCTL_HEADERS_OMITTED", "TRACEPARENT", "TRACESTATE",
 }
 
 // baseEnv merges the inherited environment with the spec's and returns it with
@@ -83,7 +83,7 @@ func deliveryEnv(base []string, dir string, m *hooks.Message) environ {
 	return e
 }
 
-// fixedEnv is base with the variables that every delivery sets.
+// fixedEnv is base with the variables that a delivery sets, but for its headers.
 func fixedEnv(base []string, dir string, m *hooks.Message) environ {
 	e := environ{vars: make([]string, len(base), len(base)+len(fixedNames)+len(m.Headers)), left: maxEnvHeaders}
 	copy(e.vars, base)
@@ -97,7 +97,20 @@ func fixedEnv(base []string, dir string, m *hooks.Message) environ {
 	e.set("RSCTL_MESSAGE_ID", m.MessageID)
 	e.set("RSCTL_CORRELATION_ID", m.CorrelationID)
 	e.set("RSCTL_CONTENT_TYPE", m.ContentType)
+	e.trace(m)
 	return e
+}
+
+// trace passes the trace context on, under the names that OpenTelemetry gives
+// variables.
+func (e *environ) trace(m *hooks.Message) {
+	parent, state := traceOf(m)
+	if parent != "" {
+		e.set("TRACEPARENT", parent)
+	}
+	if state != "" {
+		e.set("TRACESTATE", state)
+	}
 }
 
 // withoutHeaders is the environment of last resort, for a system whose limit is

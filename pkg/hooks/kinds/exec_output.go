@@ -18,10 +18,11 @@ const (
 	maxLine   = 4 << 10
 	maxStream = 64 << 10
 	maxAnswer = 4 << 10 // of descriptor 4
+	maxReply  = 1 << 20 // of a reply, which is never cut: a longer one is a failure
 )
 
 // drain reads r until its end or its deadline.
-func drain(r *os.File, to interface{ take(p []byte) }) {
+func drain(r *os.File, to taker) {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
 	for {
@@ -38,11 +39,13 @@ var buffers = sync.Pool{New: func() any {
 	return &b
 }}
 
-// head keeps the first maxAnswer bytes, and one more to tell that there were
-// more.
-type head struct{ buf []byte }
+// head keeps the first limit bytes, and one more to tell that there were more.
+type head struct {
+	buf   []byte
+	limit int
+}
 
-func (h *head) take(p []byte) { h.buf = append(h.buf, p[:min(len(p), maxAnswer+1-len(h.buf))]...) }
+func (h *head) take(p []byte) { h.buf = append(h.buf, p[:min(len(p), h.limit+1-len(h.buf))]...) }
 
 // outputLog turns one stream of a process into log records, one a line.
 type outputLog struct {

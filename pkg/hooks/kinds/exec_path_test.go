@@ -169,20 +169,21 @@ func TestNewRefuses(t *testing.T) {
 		h    spec.Handler
 		want string
 	}{
-		"a kind that nobody has built":     {spec.Handler{Kind: "amqp"}, `"amqp" is not supported`},
-		"a worker without a command":       {spec.Handler{Kind: spec.Worker}, "needs a command"},
-		"a reply":                          {spec.Handler{Kind: spec.Exec, Command: texts("true"), Reply: true}, "reply is not supported"},
-		"an exec without a command":        {spec.Handler{Kind: spec.Exec}, "needs a command"},
-		"an exec with an empty command":    {spec.Handler{Kind: spec.Exec, Command: texts("")}, "needs a command"},
-		"an argument with a NUL byte":      {spec.Handler{Kind: spec.Exec, Command: texts("a", "b\x00")}, "NUL"},
-		"a signing secret":                 {spec.Handler{Kind: spec.HTTP, URL: texts("http://a/")[0], Secret: &spec.Text{}}, "secret"},
-		"a URL of another scheme":          {spec.Handler{Kind: spec.HTTP, URL: texts("ftp://a/")[0]}, "http://"},
-		"a URL without a host":             {spec.Handler{Kind: spec.HTTP, URL: texts("http:///a")[0]}, "host"},
-		"a header name with a space":       {spec.Handler{Kind: spec.HTTP, URL: texts("http://a/")[0], Headers: []spec.EnvVar{{Name: "a b"}}}, "not a header name"},
-		"a header name that rsctl sets":    {spec.Handler{Kind: spec.HTTP, URL: texts("http://a/")[0], Headers: []spec.EnvVar{{Name: "rsctl-queue"}}}, "set by rsctl"},
-		"a header value with a line break": {spec.Handler{Kind: spec.HTTP, URL: texts("http://a/")[0], Headers: []spec.EnvVar{{Name: "a", Value: spec.Text{Value: "hush\n"}}}}, "line break"},
-		"a CA file that is missing":        {spec.Handler{Kind: spec.HTTP, URL: texts("https://a/")[0], TLS: &spec.TLS{CAFile: "/no/ca.pem"}}, "/no/ca.pem"},
-		"a certificate without its key":    {spec.Handler{Kind: spec.HTTP, URL: texts("https://a/")[0], TLS: &spec.TLS{CertFile: "/no/c.pem"}}, "cert_file"},
+		"a kind that nobody has built":       {spec.Handler{Kind: "amqp"}, `"amqp" is not supported`},
+		"a worker without a command":         {spec.Handler{Kind: spec.Worker}, "needs a command"},
+		"an exec without a command":          {spec.Handler{Kind: spec.Exec}, "needs a command"},
+		"an exec with an empty command":      {spec.Handler{Kind: spec.Exec, Command: texts("")}, "needs a command"},
+		"an argument with a NUL byte":        {spec.Handler{Kind: spec.Exec, Command: texts("a", "b\x00")}, "NUL"},
+		"a signing secret that is no base64": {spec.Handler{Kind: spec.HTTP, URL: texts("http://a/")[0], Secrets: texts("whsec_AAAA", "whsec_hush!")}, "secret 2 is not whsec_"},
+		"an empty signing secret":            {spec.Handler{Kind: spec.HTTP, URL: texts("http://a/")[0], Secrets: texts("whsec_")}, "secret 1 is not whsec_"},
+		"a header that signing sets":         {spec.Handler{Kind: spec.HTTP, URL: texts("http://a/")[0], Secrets: texts("whsec_AAAA"), Headers: []spec.EnvVar{{Name: "webhook-id"}}}, "because the handler has a secret"},
+		"a URL of another scheme":            {spec.Handler{Kind: spec.HTTP, URL: texts("ftp://a/")[0]}, "http://"},
+		"a URL without a host":               {spec.Handler{Kind: spec.HTTP, URL: texts("http:///a")[0]}, "host"},
+		"a header name with a space":         {spec.Handler{Kind: spec.HTTP, URL: texts("http://a/")[0], Headers: []spec.EnvVar{{Name: "a b"}}}, "not a header name"},
+		"a header name that rsctl sets":      {spec.Handler{Kind: spec.HTTP, URL: texts("http://a/")[0], Headers: []spec.EnvVar{{Name: "rsctl-queue"}}}, "set by rsctl"},
+		"a header value with a line break":   {spec.Handler{Kind: spec.HTTP, URL: texts("http://a/")[0], Headers: []spec.EnvVar{{Name: "a", Value: spec.Text{Value: "hush\n"}}}}, "line break"},
+		"a CA file that is missing":          {spec.Handler{Kind: spec.HTTP, URL: texts("https://a/")[0], TLS: &spec.TLS{CAFile: "/no/ca.pem"}}, "/no/ca.pem"},
+		"a certificate without its key":      {spec.Handler{Kind: spec.HTTP, URL: texts("https://a/")[0], TLS: &spec.TLS{CertFile: "/no/c.pem"}}, "cert_file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -29,6 +29,7 @@ type running struct {
 
 	stdout, stderr *outputLog
 	answer         *head
+	reply          *head // standard output, in place of the log; nil: no reply is wanted
 	busy           sync.WaitGroup
 }
 
@@ -41,19 +42,27 @@ type feed struct {
 // A read is output of the process and what takes it.
 type read struct {
 	r  *os.File
-	to interface{ take(p []byte) }
+	to taker
 }
+
+// A taker is handed output piece by piece and must not keep p.
+type taker interface{ take(p []byte) }
 
 // connect makes the pipes.
 func (c *command) connect(m *hooks.Message) (*running, error) {
 	r := &running{
 		stdout: &outputLog{c: c, m: m, stream: "stdout"},
 		stderr: &outputLog{c: c, m: m, stream: "stderr"},
-		answer: &head{},
+		answer: &head{limit: maxAnswer},
+	}
+	var stdout taker = r.stdout
+	if c.h.Reply {
+		r.reply = &head{limit: maxReply}
+		stdout = r.reply
 	}
 	metadata := appendMetadata(make([]byte, 0, 1024), m)
 	err := errors.Join(
-		r.input(m.Body), r.output(r.stdout), r.output(r.stderr),
+		r.input(m.Body), r.output(stdout), r.output(r.stderr),
 		r.input(metadata), r.output(r.answer),
 	)
 	if err != nil {
@@ -82,7 +91,7 @@ func (r *running) input(data []byte) error {
 }
 
 // output adds a descriptor that the process may write to.
-func (r *running) output(to interface{ take(p []byte) }) error {
+func (r *running) output(to taker) error {
 	pr, pw, err := newPipe()
 	if err != nil {
 		return err

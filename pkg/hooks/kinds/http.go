@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -39,9 +40,11 @@ type endpoint struct {
 	opts Options
 	url  *url.URL // without userinfo
 
+	socket      string  // path of a Unix socket; "": none
 	host        string  // Host header; "": as the URL
 	contentType string  // of messages without one
 	fixed       []field // of every request
+	signers     signers
 
 	transport *http.Transport
 	wire      *wire // nil: every request takes the transport
@@ -50,15 +53,18 @@ type endpoint struct {
 }
 
 func newHTTP(h *spec.Handler, o Options) (hooks.Hook, error) {
-	if h.Secret != nil {
-		return nil, errors.New("handler http: secret (signed requests) is not supported by this version of rsctl")
+	socket, u, err := target(h.URL.Value)
+	if err != nil {
+		return nil, fmt.Errorf("handler url %q: %w", printable(h.URL.String(), 256), err)
 	}
-	u, err := url.Parse(h.URL.Value)
-	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") {
-		return nil, fmt.Errorf("handler url %q is not an http:// or https:// URL with a host", printable(h.URL.String(), 256))
-	}
-	e := &endpoint{h: h, opts: o, url: u, warn: &rate.Sometimes{Interval: time.Minute}, fresh: &rate.Sometimes{Interval: maxAge}}
+	e := &endpoint{h: h, opts: o, url: u, socket: socket, warn: &rate.Sometimes{Interval: time.Minute}, fresh: &rate.Sometimes{Interval: maxAge}}
 	if err := e.setHeaders(); err != nil {
+		return nil, err
+	}
+	if e.signers, err = newSigners(h.Secrets); err != nil {
+		return nil, err
+	}
+	if err := e.signers.checkNames(h.Headers); err != nil {
 		return nil, err
 	}
 	e.url.User, e.url.Fragment = nil, ""
@@ -68,8 +74,27 @@ func newHTTP(h *spec.Handler, o Options) (hooks.Hook, error) {
 		return nil, err
 	}
 	e.transport = newTransport(conf, o.Concurrency)
+	if socket != "" {
+		e.transport.Proxy = nil
+		e.transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return newDialer().DialContext(ctx, "unix", socket)
+		}
+	}
 	e.wire = newWire(e)
 	return e, nil
+}
+
+// target splits a handler's URL into the Unix socket it names, if any, and what
+// is asked for there. Its errors do not show the URL.
+func target(raw string) (socket string, u *url.URL, err error) {
+	if strings.HasPrefix(raw, spec.SocketScheme) {
+		return spec.SocketURL(raw)
+	}
+	u, err = url.Parse(raw)
+	if err != nil || u.Hostname() == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return "", nil, errors.New("not an http:// or https:// URL with a host")
+	}
+	return "", u, nil
 }
 
 // newTransport keeps as many connections as calls may be in flight. Responses
@@ -106,6 +131,9 @@ func (e *endpoint) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, 
 		return hooks.Outcome{Reason: stopReason(ctx, e.h.Timeout)}, nil
 	}
 	o := e.outcome(res)
+	if e.h.Reply && o.Verdict == hooks.Ack {
+		return e.withReply(ctx, res, o), nil
+	}
 	line := firstLine(res)
 	if o.Verdict != hooks.Ack && o.Reason == "" {
 		o.Reason = joinReason(statusLine(res), line)
@@ -116,7 +144,10 @@ func (e *endpoint) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, 
 // send posts m. The transport is used without http.Client, which would follow
 // redirects.
 func (e *endpoint) send(ctx context.Context, m *hooks.Message) (*http.Response, error) {
-	fields := e.fields(m)
+	fields, err := e.signers.sign(e.fields(m), m, time.Now())
+	if err != nil {
+		return nil, err
+	}
 	if e.wire != nil && len(m.Body) <= maxWireBody {
 		return e.wire.post(ctx, fields, m.Body)
 	}
@@ -144,8 +175,12 @@ func (e *endpoint) request(ctx context.Context, fields []field, data []byte) *ht
 	return req.WithContext(ctx)
 }
 
-// Check implements [hooks.Checker]: the host's name resolves. It sends nothing.
+// Check implements [hooks.Checker]: the host's name resolves, or the socket is
+// there. It sends nothing.
 func (e *endpoint) Check(ctx context.Context) error {
+	if e.socket != "" {
+		return e.checkSocket()
+	}
 	host := e.url.Hostname()
 	proxy, err := e.transport.Proxy(&http.Request{URL: e.url})
 	if err != nil {
@@ -156,6 +191,16 @@ func (e *endpoint) Check(ctx context.Context) error {
 	}
 	if _, err := net.DefaultResolver.LookupHost(ctx, host); err != nil {
 		return e.unavailable(errors.New(describeTransport(err)))
+	}
+	return nil
+}
+
+func (e *endpoint) checkSocket() error {
+	switch info, err := os.Stat(e.socket); {
+	case err != nil:
+		return e.unavailable(errno(err))
+	case info.Mode().Type() != os.ModeSocket:
+		return e.unavailable(errors.New("the file is no socket"))
 	}
 	return nil
 }

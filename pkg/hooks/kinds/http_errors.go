@@ -30,6 +30,10 @@ func (e *endpoint) failure(ctx context.Context, err error) (hooks.Outcome, error
 	if errors.As(err, &dns) {
 		return hooks.Outcome{}, e.unavailable(errors.New(describeTransport(err)))
 	}
+	var op *net.OpError
+	if e.socket != "" && errors.As(err, &op) && op.Op == "dial" {
+		return hooks.Outcome{}, e.unavailable(errors.New(describeTransport(err)))
+	}
 	for _, u := range unreachable {
 		if errors.Is(err, u) {
 			return hooks.Outcome{}, e.unavailable(errors.New(describeTransport(err)))

@@ -93,6 +93,7 @@ func (e *endpoint) fields(m *hooks.Message) []field {
 	s.put("RSCTL-Redelivered", strconv.FormatBool(m.Redelivered))
 	s.optional(m)
 	s.message(m)
+	s.trace(m, e.fixed)
 	if s.omitted > 0 {
 		s.put("RSCTL-Headers-Omitted", strconv.Itoa(s.omitted))
 		e.warn.Do(func() {
@@ -151,6 +152,18 @@ func (s *headerSet) message(m *hooks.Message) {
 		}
 		s.left -= len(key) + len(value)
 		s.fields = append(s.fields, field{key, value})
+	}
+}
+
+// trace passes the trace context on, unless the spec sets one.
+func (s *headerSet) trace(m *hooks.Message, fixed []field) {
+	parent, state := traceOf(m)
+	if parent == "" || slices.ContainsFunc(fixed, func(f field) bool { return f.name == "Traceparent" || f.name == "Tracestate" }) {
+		return
+	}
+	s.fields = append(s.fields, field{"Traceparent", parent})
+	if state != "" {
+		s.fields = append(s.fields, field{"Tracestate", state})
 	}
 }
 

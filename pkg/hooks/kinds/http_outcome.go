@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -142,3 +143,25 @@ func firstLine(res *http.Response) string {
 	}
 	return line
 }
+
+// withReply adds the response's body. One that breaks off or is too long would
+// be a wrong reply, so it is a failure, whatever the status said.
+func (e *endpoint) withReply(ctx context.Context, res *http.Response, o hooks.Outcome) hooks.Outcome {
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxReply+1))
+	switch {
+	case ctx.Err() != nil:
+		return hooks.Outcome{Reason: stopReason(ctx, e.h.Timeout)}
+	case err != nil:
+		return hooks.Outcome{Reason: joinReason("the reply broke off", describeTransport(err))}
+	case len(body) > maxReply:
+		return hooks.Outcome{Reason: fmt.Sprintf("the reply is longer than %d bytes", maxReply)}
+	}
+	o.Reply = body
+	if kind := res.Header.Get("Content-Type"); len(kind) <= maxReplyType {
+		o.ReplyType = kind
+	}
+	return o
+}
+
+// maxReplyType is the longest content type that AMQP can carry.
+const maxReplyType = 255

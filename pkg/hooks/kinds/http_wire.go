@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,8 @@ import (
 // small call. Parsing responses is left to net/http. TLS, proxies and large
 // bodies, whose answer may come before they are sent, take the transport.
 type wire struct {
-	addr   string
+	network, addr string
+
 	head   string // request line and Host
 	dialer *net.Dialer
 	pool   pool
@@ -32,20 +34,20 @@ const maxWireBody = 32 << 10
 
 // newWire returns nil when e's URL is not for a wire.
 func newWire(e *endpoint) *wire {
+	if e.socket != "" {
+		return wireTo(e, "unix", e.socket)
+	}
 	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: e.url})
 	if e.url.Scheme != "http" || proxy != nil || err != nil || !plain(e.url.Host) || strings.Contains(e.url.Host, "%") {
 		return nil
 	}
-	port, host := e.url.Port(), e.host
-	if port == "" {
-		port = "80"
-	}
-	if host == "" {
-		host = e.url.Host
-	}
+	return wireTo(e, "tcp", net.JoinHostPort(e.url.Hostname(), cmp.Or(e.url.Port(), "80")))
+}
+
+func wireTo(e *endpoint, network, addr string) *wire {
 	return &wire{
-		addr:   net.JoinHostPort(e.url.Hostname(), port),
-		head:   "POST " + e.url.RequestURI() + " HTTP/1.1\r\nHost: " + host + "\r\n",
+		network: network, addr: addr,
+		head:   "POST " + e.url.RequestURI() + " HTTP/1.1\r\nHost: " + cmp.Or(e.host, e.url.Host) + "\r\n",
 		dialer: newDialer(),
 		pool:   pool{limit: e.opts.Concurrency},
 	}
@@ -61,7 +63,7 @@ func (w *wire) post(ctx context.Context, fields []field, body []byte) (*http.Res
 			return res, err
 		}
 	}
-	conn, err := w.dialer.DialContext(ctx, "tcp", w.addr)
+	conn, err := w.dialer.DialContext(ctx, w.network, w.addr)
 	if err != nil {
 		return nil, err
 	}

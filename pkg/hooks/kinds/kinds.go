@@ -71,9 +71,6 @@ func New(h *spec.Handler, o Options) (hooks.Hook, error) {
 	if !ok {
 		return nil, fmt.Errorf("handler kind %q is not supported by this version of rsctl; it knows %s", h.Kind, kindNames())
 	}
-	if h.Reply {
-		return nil, fmt.Errorf("handler %s: reply is not supported by this version of rsctl", h.Kind)
-	}
 	return build(h, o.withDefaults(h))
 }
 

@@ -89,6 +89,9 @@ func startProcess(ctx context.Context, p *workerPool, s *slot) (*process, error)
 		proc.closeFiles()
 		return nil, c.explainStart(path, err)
 	}
+	proc.ctx, proc.cancel = context.WithCancelCause(context.Background())
+	proc.stopper = newStopper(proc.ctx, proc.pid, c.grace)
+	proc.stderr = newWorkerLog(c, proc.pid)
 	return proc, nil
 }
 
@@ -122,11 +125,9 @@ func (p *process) closeFiles() {
 	}
 }
 
-// begin starts what serves the process; each part ends with it.
+// begin starts what serves the process; each part ends with it. Calls may have
+// been queued before.
 func (p *process) begin() {
-	p.ctx, p.cancel = context.WithCancelCause(context.Background())
-	p.stopper = newStopper(p.ctx, p.pid, p.pool.cmd.grace)
-	p.stderr = newWorkerLog(p.pool.cmd, p.pid)
 	p.busy.Go(p.write)
 	p.busy.Go(p.read)
 	p.busy.Go(func() { drain(p.errors, p.stderr) })

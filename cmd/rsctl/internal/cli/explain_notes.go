@@ -218,6 +218,9 @@ func handlerNote(s *spec.Spec, q *spec.Queue) string {
 		processes = fmt.Sprintf("; processes are started when needed and kept, at most %d, each with up to %d in flight", n, max(h.Pipeline, 1))
 	}
 	limits := fmt.Sprintf("%s; timeout %s, %d at a time, prefetch %d.", processes, short(h.Timeout), atOnce, q.Prefetch)
+	if h.Reply {
+		limits += " What it answers with an ack goes to the request's reply_to."
+	}
 	if h.Kind == spec.HTTP {
 		return "POST " + h.URL.String() + limits
 	}

@@ -3,8 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"time"
@@ -15,10 +13,8 @@ import (
 )
 
 type publishFlags struct {
-	body, bodyFile       string
+	messageFlags
 	exchange, routingKey string
-	headers, properties  []string
-	id                   string
 	count                int
 	timeout              time.Duration
 }
@@ -49,7 +45,8 @@ Header values are text; name:=value takes true, false, null, numbers or JSON.`,
 		Args:              between(0, 1, "a queue"),
 		ValidArgsFunction: a.firstQueue,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return publish(cmd.Context(), a, f.resolve(cmd), args)
+			f.resolve(cmd)
+			return publish(cmd.Context(), a, f, args)
 		},
 	}
 	f.bind(cmd)
@@ -58,26 +55,12 @@ Header values are text; name:=value takes true, false, null, numbers or JSON.`,
 
 func (f *publishFlags) bind(cmd *cobra.Command) {
 	fl := cmd.Flags()
-	fl.StringVar(&f.body, "body", "", "`TEXT` of the body")
-	fl.StringVar(&f.bodyFile, "body-file", "", "`FILE` with the body; \"-\" is standard input")
+	f.messageFlags.bind(fl)
 	fl.StringVar(&f.exchange, "exchange", "", "exchange to publish to instead of a queue, by `NAME`")
 	fl.StringVar(&f.routingKey, "routing-key", "", "routing `KEY`; with --exchange")
-	fl.StringArrayVar(&f.headers, "header", nil, "header as `NAME=TEXT` or NAME:=JSON; may be repeated")
-	fl.StringArrayVar(&f.properties, "property", nil, "property as `NAME=VALUE`; may be repeated")
 	fl.StringVar(&f.id, "id", "", "message `ID`; with --count a number is appended (default: random)")
 	fl.IntVar(&f.count, "count", 1, "send `N` messages")
 	bindTimeout(cmd, &f.timeout)
-}
-
-// stdin is what --body-file means by standard input.
-const stdin = "-"
-
-// resolve says where the body comes from when no flag does.
-func (f publishFlags) resolve(cmd *cobra.Command) publishFlags {
-	if !cmd.Flags().Changed("body") && !cmd.Flags().Changed("body-file") {
-		f.bodyFile = stdin
-	}
-	return f
 }
 
 func publish(ctx context.Context, a *app, f publishFlags, args []string) error {
@@ -85,11 +68,8 @@ func publish(ctx context.Context, a *app, f publishFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	msg, err := f.message()
+	msg, err := a.message(f.messageFlags)
 	if err != nil {
-		return err
-	}
-	if msg.Body, err = a.readBody(f); err != nil {
 		return err
 	}
 	s, err := a.loadOptional()
@@ -106,8 +86,6 @@ func publish(ctx context.Context, a *app, f publishFlags, args []string) error {
 // and --exchange is given.
 func (f publishFlags) destination(args []string) (destination, error) {
 	switch {
-	case f.body != "" && f.bodyFile != "":
-		return destination{}, usagef("drop one of them", "--body and --body-file were both given")
 	case f.count < 1:
 		return destination{}, usagef("", "--count must be 1 or more, got %d", f.count)
 	case len(args) == 1 && args[0] == "":
@@ -120,27 +98,6 @@ func (f publishFlags) destination(args []string) (destination, error) {
 		return destination{}, usagef(`for example: rsctl publish orders --body hello`, "no queue and no --exchange given")
 	}
 	return destination{exchange: f.exchange, key: f.routingKey}, nil
-}
-
-// readBody returns the body; a terminal as standard input is never waited for.
-func (a *app) readBody(f publishFlags) ([]byte, error) {
-	switch f.bodyFile {
-	case "":
-		return []byte(f.body), nil
-	case stdin:
-		if terminalOf(a.sys.In).terminal {
-			return nil, nil
-		}
-		if a.file == stdin {
-			return nil, usagef("give the body with --body or --body-file", "the spec is read from standard input, so the body cannot be")
-		}
-		return io.ReadAll(a.sys.In)
-	}
-	body, err := os.ReadFile(f.bodyFile)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the body: %w", err)
-	}
-	return body, nil
 }
 
 // loadOptional does without a spec when --url is given and the file is not there.

@@ -7,19 +7,79 @@ import (
 	"io"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // closeNow is the deadline of a connection that must not be waited for.
 func closeNow() time.Time { return time.Now().Add(200 * time.Millisecond) }
 
-// message builds the message of the flags, without body and id.
-func (f publishFlags) message() (amqp.Publishing, error) {
+// messageFlags describe a message on the command line.
+type messageFlags struct {
+	body, bodyFile      string
+	headers, properties []string
+	id                  string
+}
+
+func (f *messageFlags) bind(fl *pflag.FlagSet) {
+	fl.StringVar(&f.body, "body", "", "`TEXT` of the body")
+	fl.StringVar(&f.bodyFile, "body-file", "", "`FILE` with the body; \"-\" is standard input")
+	fl.StringArrayVar(&f.headers, "header", nil, "header as `NAME=TEXT` or NAME:=JSON; may be repeated")
+	fl.StringArrayVar(&f.properties, "property", nil, "property as `NAME=VALUE`; may be repeated")
+}
+
+// stdin is what --body-file means by standard input.
+const stdin = "-"
+
+// resolve says where the body comes from when no flag does.
+func (f *messageFlags) resolve(cmd *cobra.Command) {
+	if !cmd.Flags().Changed("body") && !cmd.Flags().Changed("body-file") {
+		f.bodyFile = stdin
+	}
+}
+
+// message builds the message of the flags, without its id.
+func (a *app) message(f messageFlags) (amqp.Publishing, error) {
+	if f.body != "" && f.bodyFile != "" {
+		return amqp.Publishing{}, usagef("drop one of them", "--body and --body-file were both given")
+	}
+	msg, err := f.envelope()
+	if err == nil {
+		msg.Body, err = a.readBody(f)
+	}
+	return msg, err
+}
+
+// readBody returns the body; a terminal as standard input is never waited for.
+func (a *app) readBody(f messageFlags) ([]byte, error) {
+	switch f.bodyFile {
+	case "":
+		return []byte(f.body), nil
+	case stdin:
+		if terminalOf(a.sys.In).terminal {
+			return nil, nil
+		}
+		if a.file == stdin {
+			return nil, usagef("give the body with --body or --body-file", "the spec is read from standard input, so the body cannot be")
+		}
+		return io.ReadAll(a.sys.In)
+	}
+	body, err := os.ReadFile(f.bodyFile)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the body: %w", err)
+	}
+	return body, nil
+}
+
+// envelope holds the properties and headers of the flags.
+func (f messageFlags) envelope() (amqp.Publishing, error) {
 	msg := amqp.Publishing{DeliveryMode: amqp.Persistent, Timestamp: time.Now(), AppId: "rsctl"}
 	for _, p := range f.properties {
 		name, value, ok := strings.Cut(p, "=")

@@ -26,6 +26,7 @@ conflicts), 2 wrong usage, 3 could not finish (broker unreachable or refusing).`
 		Example: `  rsctl init                 write a starter queues.yaml
   rsctl validate             check it, offline
   rsctl explain              what every outcome of a handler becomes
+  rsctl try orders --body x  run a handler once, without a broker
   rsctl apply                declare the topology
   rsctl run                  consume`,
 		SilenceErrors: true,
@@ -54,6 +55,8 @@ conflicts), 2 wrong usage, 3 could not finish (broker unreachable or refusing).`
 		newCheck(a),
 		newRun(a),
 		newPublish(a),
+		newRequest(a),
+		newTry(a),
 		newVersion(a),
 		newCompletion(a),
 	)

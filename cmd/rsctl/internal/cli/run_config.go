@@ -64,6 +64,7 @@ func (w *wiring) adopt(q *spec.Queue, hook hooks.Hook) {
 		Publisher:        publisherOf(q),
 		DeadLetterRoute:  hasDeadLetterRoute(q),
 		RetryUnavailable: q.Handler.OnUnavailable == "retry",
+		Reply:            q.Handler.Reply,
 	})
 }
 

@@ -12,8 +12,6 @@ var unsupported = []struct {
 }{
 	{"batch", "batch with a handler that is no worker", func(q *spec.Queue) bool { return q.Batch != nil && q.Handler.Kind != spec.Worker }},
 	{"ordered_by", "ordered_by with batch", func(q *spec.Queue) bool { return q.Batch != nil && q.OrderedBy != nil }},
-	{"handler.reply", "handler.reply", func(q *spec.Queue) bool { return q.Handler.Reply }},
-	{"handler.secret", "handler.secret", func(q *spec.Queue) bool { return q.Handler.Secret != nil }},
 }
 
 // unsupportedKeys returns the keys of q that run cannot honour; q has a handler.

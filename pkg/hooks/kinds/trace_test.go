@@ -1,0 +1,73 @@
+package kinds
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/spec"
+)
+
+const aTrace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+func TestTracesArePassedOn(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name          string
+		parent, state any // headers of the message; nil: none
+		want          [2]string
+	}{
+		{"both as they are", aTrace, "vendor=a%2Cb,other=1", [2]string{aTrace, "vendor=a%2Cb,other=1"}},
+		{"a parent alone", aTrace, nil, [2]string{aTrace, ""}},
+		{"byte arrays count as text", []byte(aTrace), []byte("a=b"), [2]string{aTrace, "a=b"}},
+		{"a later version with more fields", "cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-what", nil,
+			[2]string{"cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-what", ""}},
+		{"a state without a parent means nothing", nil, "a=b", [2]string{}},
+		{"a parent that is none", "00-xyz", "a=b", [2]string{}},
+		{"a parent that would end the header", aTrace + "\r\nX: y", "a=b", [2]string{}},
+		{"a state that would end the header", aTrace, "a=b\r\nX: y", [2]string{aTrace, ""}},
+		{"a state that is too long", aTrace, strings.Repeat("a", 513), [2]string{aTrace, ""}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m := hooks.Message{Headers: map[string]any{}}
+			if tt.parent != nil {
+				m.Headers["traceparent"] = tt.parent
+			}
+			if tt.state != nil {
+				m.Headers["tracestate"] = tt.state
+			}
+			r := capture(t, m, nil)
+			if got := [2]string{r.Header.Get("Traceparent"), r.Header.Get("Tracestate")}; got != tt.want {
+				t.Errorf("the endpoint got %q, want %q", got, tt.want)
+			}
+			if got := traceInEnv(t, m); got != tt.want {
+				t.Errorf("the command got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// traceInEnv runs a command below a process that is traced itself.
+func traceInEnv(t *testing.T, m hooks.Message) (got [2]string) {
+	t.Helper()
+	h := sh(t, `printf '%s\n%s\n' "$TRACEPARENT" "$TRACESTATE"`)
+	h.Reply = true
+	o, err := newHook(t, h, Options{Env: []string{"TRACEPARENT=rsctl's own", "TRACESTATE=x=y"}}).Handle(t.Context(), m)
+	if err != nil || o.Verdict != hooks.Ack {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	copy(got[:], strings.Split(string(o.Reply), "\n"))
+	return got
+}
+
+func TestATraceOfTheSpecStands(t *testing.T) {
+	t.Parallel()
+	r := capture(t, hooks.Message{Headers: map[string]any{"traceparent": aTrace, "tracestate": "a=b"}}, func(h *spec.Handler) {
+		h.Headers = []spec.EnvVar{{Name: "traceparent", Value: spec.Text{Value: "mine"}}}
+	})
+	wantHeaders(t, r, map[string]string{"Traceparent": "mine"})
+	if state := r.Header.Get("Tracestate"); state != "" {
+		t.Errorf("Tracestate %q was sent for another trace", state)
+	}
+}

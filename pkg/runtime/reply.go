@@ -1,0 +1,72 @@
+package runtime
+
+import (
+	"errors"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/settle"
+)
+
+// reply publishes what an acknowledging hook answers to the sender of the
+// request, and reports whether the delivery may now be settled as decided; else
+// it has been given back. The ack waits for the reply's confirm, so a crash in
+// between makes a second reply, never a missing one.
+func (c *consumer) reply(st stages, d *delivery, o hooks.Outcome) bool {
+	if !c.q.Reply || o.Verdict != hooks.Ack || o.Reply == nil || d.ReplyTo == "" {
+		return true
+	}
+	err := c.publish(st, d, c.replyTo(d, o))
+	switch {
+	case err == nil:
+	case nobodyTakes(err):
+		c.warned.rarely("reply not delivered: nobody takes it; the request is acked all the same",
+			keyTarget, d.ReplyTo, keyMessage, d.MessageId, keyError, err)
+	default:
+		c.replyFailed(st, d, err)
+		return false
+	}
+	return true
+}
+
+// replyTo is the reply as it is published. It is mandatory, so that a requester
+// whose queue has gone is noticed. What goes to a direct reply-to whose channel
+// has ended is returned too, on 3.10 and 4.0; 4.3 confirms it and drops it.
+func (c *consumer) replyTo(d *delivery, o hooks.Outcome) *outgoing {
+	return &outgoing{
+		queue: c.queue, purpose: settle.ForReply, key: d.ReplyTo, mandatory: true,
+		msg: amqp.Publishing{
+			CorrelationId: d.CorrelationId,
+			ContentType:   o.ReplyType,
+			DeliveryMode:  d.DeliveryMode,
+			Timestamp:     time.Now(),
+			Body:          o.Reply,
+		},
+	}
+}
+
+// nobodyTakes reports whether the broker itself has said no to a reply. Trying
+// again would run the hook again, for a requester who is not there or not able
+// to take it.
+func nobodyTakes(err error) bool {
+	for _, no := range []error{errReturned, errNacked, errRefused, errTooLarge} {
+		if errors.Is(err, no) {
+			return true
+		}
+	}
+	return false
+}
+
+// replyFailed gives back a delivery whose reply may not have arrived: the hook
+// runs again, at a pace that cannot spin.
+func (c *consumer) replyFailed(st stages, d *delivery, err error) {
+	pause := c.pace.next()
+	if d.sub.err() == nil {
+		c.log.Error("reply not confirmed; the request goes back to its queue", keyTarget, d.ReplyTo, keyMessage, d.MessageId,
+			keyAttempt, d.reading.Attempt, keyError, err, keyIn, pause.Round(time.Millisecond))
+		sleep(pause, st.intake.Done(), d.sub.ctx.Done())
+	}
+	c.finish(d, settle.Reject{Requeue: true}, hooks.Outcome{Verdict: hooks.Retry, Reason: err.Error()})
+}

@@ -11,6 +11,8 @@ MATRIX ?= 3.10 4.0 4.3
 FUZZTIME ?= 30s
 # Time of "make chaos", without starting brokers and draining queues.
 CHAOS_TIME ?= 10m
+# Time of "make soak".
+SOAK_TIME ?= 10m
 # Version of staticcheck; empty leaves it out, for work without a network.
 STATICCHECK ?= v0.8.2
 
@@ -61,6 +63,10 @@ bench: withbroker ## Throughput as ratios against bare loops on the same broker
 .PHONY: chaos
 chaos: go ## Break things under load for CHAOS_TIME (10m) and account for every message
 	@$(GO) run ./e2e/chaos -time $(CHAOS_TIME) -series $(SERIES)
+
+.PHONY: soak
+soak: withbroker ## Memory of rsctl at full load for SOAK_TIME (10m)
+	@bin/withbroker -series $(SERIES) -- $(GO) run ./e2e/bench -soak $(SOAK_TIME)
 
 .PHONY: fuzz
 fuzz: go ## Run every fuzz target for FUZZTIME (30s)

@@ -52,6 +52,7 @@ func main() {
 	only := flag.String("only", "", "measure only rows whose name contains this")
 	scale := flag.Float64("scale", 1, "multiply the number of messages")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of the whole run to this file")
+	soakFor := flag.Duration("soak", 0, "keep rsctl at full load for so long and print its memory, instead of measuring rows")
 	worker := flag.Bool("worker", false, "be the worker of the worker row instead")
 	flag.Parse()
 	if *worker {
@@ -60,7 +61,12 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	err := profiled(*profile, func() error { return run(ctx, os.Stdout, *rounds, *only, *scale) })
+	err := profiled(*profile, func() error {
+		if *soakFor > 0 {
+			return runSoak(ctx, *soakFor)
+		}
+		return run(ctx, os.Stdout, *rounds, *only, *scale)
+	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)

@@ -33,9 +33,9 @@ func timersMemory(ctx context.Context, b *bench) (reading, error) {
 		return reading{}, err
 	}
 	defer os.RemoveAll(dir)
-	binary := filepath.Join(dir, "rsctl")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/rsctl/rsctl/cmd/rsctl").CombinedOutput(); err != nil {
-		return reading{}, fmt.Errorf("build rsctl: %w: %s", err, out)
+	binary, err := buildRsctl(ctx, dir)
+	if err != nil {
+		return reading{}, err
 	}
 	if err := b.fill(0); err != nil {
 		return reading{}, err

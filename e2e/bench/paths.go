@@ -32,30 +32,11 @@ const (
 var execRow = row{
 	name: "exec hook", target: 0.9, count: 2000,
 	bare: func(ctx context.Context, b *bench, n int) (time.Duration, error) {
-		var left atomic.Int64
-		left.Store(int64(n))
-		start := time.Now()
-		var workers sync.WaitGroup
-		errs := make(chan error, execInFlight)
-		for range execInFlight {
-			workers.Go(func() {
-				for left.Add(-1) >= 0 {
-					cmd := exec.CommandContext(ctx, "cat")
-					cmd.Stdin = bytes.NewReader(b.body)
-					if err := cmd.Run(); err != nil {
-						errs <- err
-						return
-					}
-				}
-			})
-		}
-		workers.Wait()
-		select {
-		case err := <-errs:
-			return 0, err
-		default:
-			return time.Since(start), nil
-		}
+		return inParallel(n, execInFlight, func() error {
+			cmd := exec.CommandContext(ctx, "cat")
+			cmd.Stdin = bytes.NewReader(b.body)
+			return cmd.Run()
+		})
 	},
 	ours: func(ctx context.Context, b *bench, n int) (time.Duration, error) {
 		if err := b.fill(n); err != nil {
@@ -131,15 +112,20 @@ func (b *bench) postBare(ctx context.Context, n int, takes time.Duration) (time.
 	defer server.Close()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: httpInFlight}}
 	defer client.CloseIdleConnections()
+	return inParallel(n, httpInFlight, func() error { return post(ctx, client, server.URL, b.body) })
+}
+
+// inParallel calls f n times, width at a time, and returns how long that took.
+func inParallel(n, width int, f func() error) (time.Duration, error) {
 	var left atomic.Int64
 	left.Store(int64(n))
 	start := time.Now()
-	errs := make(chan error, httpInFlight)
+	errs := make(chan error, width)
 	var workers sync.WaitGroup
-	for range httpInFlight {
+	for range width {
 		workers.Go(func() {
 			for left.Add(-1) >= 0 {
-				if err := post(ctx, client, server.URL, b.body); err != nil {
+				if err := f(); err != nil {
 					errs <- err
 					return
 				}

@@ -15,23 +15,18 @@ import (
 // an answer that cannot be read must never acknowledge a message.
 func parseAnswer(line string) (hooks.Outcome, error) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-	o := hooks.Outcome{}
-	switch word {
-	case "ack":
-		o.Verdict = hooks.Ack
-	case "drop":
-		o.Verdict = hooks.Drop
-	case "retry":
-		o.Verdict = hooks.Retry
-	case "retry_after":
+	verdict, known := verdicts[word]
+	if !known {
+		return hooks.Outcome{}, fmt.Errorf("%q is none of ack, drop, retry, retry_after", printable(word, 64))
+	}
+	o := hooks.Outcome{Verdict: verdict}
+	if verdict == hooks.RetryAfter {
 		delay, reason, _ := strings.Cut(strings.TrimSpace(rest), " ")
 		d, err := parseDelay(delay)
 		if err != nil {
 			return hooks.Outcome{}, err
 		}
-		o.Verdict, o.Delay, rest = hooks.RetryAfter, d, reason
-	default:
-		return hooks.Outcome{}, fmt.Errorf("%q is none of ack, drop, retry, retry_after", printable(word, 64))
+		o.Delay, rest = d, reason
 	}
 	o.Reason = printable(strings.TrimSpace(rest), maxReason)
 	return o, nil
@@ -65,7 +60,7 @@ func byRule(rules []spec.CodeRule, code int) (hooks.Outcome, bool) {
 	return hooks.Outcome{}, false
 }
 
-// verdicts maps the words of a spec; an unknown word is a failure.
+// verdicts maps the words of a spec and of a hook; an unknown word is a failure.
 var verdicts = map[string]hooks.Verdict{
 	"ack":         hooks.Ack,
 	"drop":        hooks.Drop,

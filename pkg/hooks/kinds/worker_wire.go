@@ -117,26 +117,21 @@ func (a *workerAnswer) read() (o hooks.Outcome, err error) {
 		return o, a.problem
 	case a.hasEach:
 		return o, errors.New("both outcome and outcomes")
+	case len(a.outcome) == 0:
+		return o, errors.New("no outcome")
 	}
-	switch string(a.outcome) {
-	case "ack":
-		o.Verdict = hooks.Ack
-	case "drop":
-		o.Verdict = hooks.Drop
-	case "retry":
-		o.Verdict = hooks.Retry
-	case "retry_after":
-		o.Verdict = hooks.RetryAfter
+	verdict, known := verdicts[string(a.outcome)]
+	if !known {
+		return o, fmt.Errorf("outcome %q is none of ack, drop, retry, retry_after", printable(string(a.outcome), 64))
+	}
+	o.Verdict = verdict
+	if verdict == hooks.RetryAfter {
 		if len(a.delay) == 0 {
 			return o, errors.New(`retry_after needs a delay, such as "delay":"30s"`)
 		}
 		if o.Delay, err = parseDelay(string(a.delay)); err != nil {
 			return o, err
 		}
-	case "":
-		return o, errors.New("no outcome")
-	default:
-		return o, fmt.Errorf("outcome %q is none of ack, drop, retry, retry_after", printable(string(a.outcome), 64))
 	}
 	if len(a.reason) > 0 {
 		o.Reason = printable(string(a.reason), maxReason)

@@ -188,6 +188,15 @@ func (s *stage) stop() error {
 
 // ready is how many messages are ready in the work and waiting queues.
 func (s *stage) ready() (int, error) {
+	var names []string
+	for _, q := range s.fault.queues {
+		names = append(names, q.name, q.waiting())
+	}
+	return s.readyIn(names...)
+}
+
+// readyIn counts the messages that are ready in queues; "" is none.
+func (s *stage) readyIn(names ...string) (int, error) {
 	conn, err := ledger.Dial(s.urls)
 	if err != nil {
 		return 0, err
@@ -198,17 +207,15 @@ func (s *stage) ready() (int, error) {
 		return 0, err
 	}
 	total := 0
-	for _, q := range s.fault.queues {
-		for _, name := range []string{q.name, q.waiting()} {
-			if name == "" {
-				continue
-			}
-			state, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
-			if err != nil {
-				return 0, err
-			}
-			total += state.Messages
+	for _, name := range names {
+		if name == "" {
+			continue
 		}
+		state, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		if err != nil {
+			return 0, err
+		}
+		total += state.Messages
 	}
 	return total, nil
 }

@@ -185,7 +185,10 @@ func (p *publisher) fits(o *outgoing, frame int) error {
 	if limit := p.maxBody.Load(); limit > 0 && int64(len(o.msg.Body)) > limit {
 		return fmt.Errorf("%w: the body has %d bytes, the broker takes %d", errTooLarge, len(o.msg.Body), limit)
 	}
-	if size := message.HeaderFrameSize(&o.msg); frame > 0 && size > frame {
+	if frame <= 0 {
+		return nil
+	}
+	if size := message.HeaderFrameSize(&o.msg); size > frame {
 		return fmt.Errorf("%w: properties and headers take %d bytes, a frame holds %d", errTooLarge, size, frame)
 	}
 	return nil

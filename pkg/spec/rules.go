@@ -46,6 +46,7 @@ var rules = []rule{
 	{"consumer-timeout", Warning, checkConsumerTimeout},
 	{"quorum-limit", Warning, checkQuorumLimit},
 	{"prefetch-concurrency", Warning, checkPrefetchConcurrency},
+	{"worker-concurrency", Warning, checkWorkerConcurrency},
 	{"ordered-prefetch", Warning, checkOrderedPrefetch},
 	{"batch-prefetch", Warning, checkBatchPrefetch},
 	{"tls-unused", Warning, checkTLSUnused},

@@ -18,7 +18,7 @@ func newRoot(a *app) *cobra.Command {
 
 The spec says which queues a service has, how often a message may be tried and
 where it goes when it is spent. "rsctl apply" declares the topology, "rsctl run"
-consumes, calls your handler (a command or an HTTP endpoint) and settles every
+consumes, calls your handler (a command, a worker or an HTTP endpoint) and settles every
 delivery as the spec says.
 
 Exit codes: 0 done, 1 the answer is no (errors in the spec, failed checks,

@@ -18,8 +18,8 @@ func newRoot(a *app) *cobra.Command {
 
 The spec says which queues a service has, how often a message may be tried and
 where it goes when it is spent. "rsctl apply" declares the topology, "rsctl run"
-consumes, calls your handler (a command, a worker or an HTTP endpoint) and settles every
-delivery as the spec says.
+consumes, calls your handler (a command, a worker or an HTTP endpoint) and
+settles every delivery as the spec says.
 
 Exit codes: 0 done, 1 the answer is no (errors in the spec, failed checks,
 conflicts), 2 wrong usage, 3 could not finish (broker unreachable or refusing).`,

@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -45,7 +44,12 @@ func TestALostConnectionCostsAnAttemptOnAQuorumQueueOnly(t *testing.T) {
 				t.Errorf("after the connection was lost it is attempt %d, want %d", again.Attempt, want)
 			}
 			close(hook.release)
-			b.settledQueue(run, p.Queue)
+			if err := run.stop(); err != nil {
+				t.Errorf("Run() = %v", err)
+			}
+			if n := b.ready(p.Queue); n != 0 {
+				t.Errorf("%d messages came back", n)
+			}
 		})
 	}
 }
@@ -71,15 +75,12 @@ func TestAHandBackCostsAnAttemptOnAQuorumQueueBefore43Only(t *testing.T) {
 			if err := run.stop(); err != nil {
 				t.Errorf("Run() = %v", err)
 			}
-			var mu sync.Mutex
+			second := &recorder{reply: always(hooks.Ack)}
+			run = b.start(b.config(Queue{Policy: p, Hook: second}))
 			attempts := map[int]int{}
-			run = b.start(b.config(Queue{Policy: p, Hook: hookFunc(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
-				mu.Lock()
-				defer mu.Unlock()
-				attempts[m.Attempt]++
-				return hooks.Outcome{Verdict: hooks.Ack}, nil
-			})}))
-			b.settledQueue(run, p.Queue)
+			for _, c := range b.settled(run, second, n-1) {
+				attempts[c.Attempt]++
+			}
 			want := 1
 			if kind == settle.Quorum && !b.since(4, 3) {
 				want = 2
@@ -88,19 +89,6 @@ func TestAHandBackCostsAnAttemptOnAQuorumQueueBefore43Only(t *testing.T) {
 				t.Errorf("the messages that were handed back came as attempts %v, want all as attempt %d", attempts, want)
 			}
 		})
-	}
-}
-
-// settledQueue waits until a queue is empty, stops and holds that nothing came
-// back.
-func (b *bench) settledQueue(run *running, queue string) {
-	b.t.Helper()
-	b.eventually("an empty queue", func() bool { return b.ready(queue) == 0 })
-	if err := run.stop(); err != nil {
-		b.t.Errorf("Run() = %v", err)
-	}
-	if n := b.ready(queue); n != 0 {
-		b.t.Errorf("%d messages came back", n)
 	}
 }
 

@@ -25,8 +25,9 @@ const (
 func drain(r *os.File, to taker) {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
+	in := lateReader{f: r}
 	for {
-		n, err := r.Read(*buf)
+		n, err := in.Read(*buf)
 		to.take((*buf)[:n])
 		if err != nil {
 			return

@@ -16,6 +16,10 @@ const (
 	keepOut  = 256 << 10
 )
 
+// hangUpFor is how long a process may live with a closed pipe. One that ends
+// closes its pipes first, and on a busy machine its end is seen much later.
+const hangUpFor = 2 * time.Second
+
 func (p *process) tellWriter() {
 	select {
 	case p.wake <- struct{}{}:
@@ -64,7 +68,7 @@ func (p *process) hungUp(err error, text string) {
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
 		return // we ended it
 	}
-	wait := time.NewTimer(drainFor)
+	wait := time.NewTimer(hangUpFor)
 	defer wait.Stop()
 	select {
 	case <-p.exited:
@@ -79,8 +83,9 @@ func (p *process) hungUp(err error, text string) {
 func (p *process) read() {
 	buf := make([]byte, 0, readSize)
 	var broken error
+	in := lateReader{f: p.stdout}
 	for {
-		n, err := p.stdout.Read(buf[len(buf):cap(buf)])
+		n, err := in.Read(buf[len(buf):cap(buf)])
 		buf = buf[:len(buf)+n]
 		if broken == nil {
 			if buf, broken = p.lines(buf); broken != nil {

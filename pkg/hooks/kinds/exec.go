@@ -33,6 +33,8 @@ type command struct {
 	path  string   // where bare names are looked for
 	grace time.Duration
 	warn  *rate.Sometimes
+
+	busyFor time.Duration
 }
 
 func newExec(h *spec.Handler, o Options) (hooks.Hook, error) {
@@ -48,7 +50,7 @@ func newCommand(h *spec.Handler, o Options) (*command, error) {
 	if len(h.Command) == 0 || h.Command[0].Value == "" {
 		return nil, fmt.Errorf(`%s needs a command, such as %[1]s: ["./handle.sh"]`, h.Kind)
 	}
-	c := &command{h: h, opts: o, grace: h.KillGrace, warn: &rate.Sometimes{Interval: time.Minute}}
+	c := &command{h: h, opts: o, grace: h.KillGrace, warn: &rate.Sometimes{Interval: time.Minute}, busyFor: busyFor}
 	for _, arg := range h.Command {
 		if strings.ContainsRune(arg.Value, 0) {
 			return nil, fmt.Errorf("%s: an argument holds a NUL byte, which no process can be given", h.Kind)

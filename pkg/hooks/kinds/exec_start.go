@@ -11,7 +11,8 @@ import (
 )
 
 // busyFor is how long a program that is being written (ETXTBSY) is tried again
-// within one attempt.
+// within one attempt. Tests make it longer where the program is known to be free
+// soon.
 const busyFor = time.Second
 
 // start runs the command for m. An error means that it did not start.
@@ -53,7 +54,7 @@ func (c *command) start(ctx context.Context, m *hooks.Message) (*running, error)
 // child still holds a descriptor that it is about to close. It forks without
 // package os, which adds a handle and a file object per pipe to each process.
 func (c *command) spawn(ctx context.Context, path string, attr *syscall.ProcAttr) (pid int, err error) {
-	giveUp := time.Now().Add(busyFor)
+	giveUp := time.Now().Add(c.busyFor)
 	for pause := time.Millisecond; ; pause *= 2 {
 		pid, err = syscall.ForkExec(path, c.argv, attr)
 		if err != syscall.ETXTBSY || time.Now().Add(pause).After(giveUp) {

@@ -26,6 +26,7 @@ const (
 type workerPool struct {
 	cmd      *command
 	pipeline int
+	endFor   time.Duration // of a process, after the end of its input
 
 	mu      sync.Mutex
 	slots   []*slot
@@ -52,7 +53,7 @@ type slot struct {
 var errPoolClosed = errors.New("the worker is closed")
 
 func newWorkerPool(c *command, processes, pipeline int) *workerPool {
-	p := &workerPool{cmd: c, pipeline: pipeline}
+	p := &workerPool{cmd: c, pipeline: pipeline, endFor: endFor}
 	for range processes {
 		p.slots = append(p.slots, &slot{})
 	}
@@ -208,7 +209,7 @@ func (p *workerPool) retire(proc *process) {
 // A life is what a process did from start to end.
 type life struct {
 	answers   int
-	stillborn bool // it ended by itself, with work to do, and had read nothing
+	stillborn bool // it ended by itself and had read nothing
 	clean     bool // it ended by itself with status 0 and left nothing unanswered
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // endFor is how long a process may take to end by itself after the end of its
-// input.
+// input. Tests make it longer where a process is known to end.
 const endFor = time.Second
 
 // process is one worker that runs.
@@ -165,7 +165,7 @@ func (p *process) endInput() {
 	p.last = true
 	p.mu.Unlock()
 	p.tellWriter()
-	time.AfterFunc(endFor, func() { p.cancel(errClosed) }) // too late for a process that is gone
+	time.AfterFunc(p.pool.endFor, func() { p.cancel(errClosed) }) // too late for a process that is gone
 }
 
 // live waits for the end of the process and settles what it leaves: the rest of
@@ -211,7 +211,7 @@ func (p *process) bury(status syscall.WaitStatus, waitErr error, seen int64) {
 	p.why = p.describe(cause, status, waitErr)
 	l := life{
 		answers:   p.answers,
-		stillborn: byItself && len(p.calls) > 0 && seen <= 0 && p.answers == 0,
+		stillborn: byItself && seen <= 0 && p.answers == 0, // its call may not even have been queued yet
 		clean:     byItself && status.Exited() && status.ExitStatus() == 0,
 	}
 	open, failed := p.calls, 0

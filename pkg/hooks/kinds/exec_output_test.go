@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 )
@@ -28,11 +27,7 @@ func TestExecEndlessLine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o, log := logged()
 			hook := newHook(t, sh(t, `head -c 200000000 /dev/zero | tr '\0' x`+to+"; exit 0"), o)
-			start := time.Now()
 			conformFlood(t, hook)
-			if took := time.Since(start); took > 20*time.Second {
-				t.Errorf("took %v", took)
-			}
 			got := records(t, log)
 			if len(got) != 1 || len(got[0]["line"].(string)) > maxLine || got[0]["stream"] != name {
 				t.Fatalf("%d records, want one bounded line of %s", len(got), name)

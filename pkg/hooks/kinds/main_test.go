@@ -78,13 +78,45 @@ func handle(t *testing.T, h *spec.Handler, m hooks.Message) hooks.Outcome {
 
 func handleWith(t *testing.T, hook hooks.Hook, m hooks.Message) hooks.Outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	o, err := hook.Handle(ctx, m)
+	o, err := hook.Handle(deadline(t, patience), m)
 	if err != nil {
 		t.Fatalf("Handle() error = %v, want none", err)
 	}
 	return o
+}
+
+// patience bounds a call that ends by itself, on however busy a machine.
+const patience = 3 * time.Minute
+
+// An overdue context is one whose deadline passes when the test says so, however
+// long what comes before it takes.
+type overdue struct{ done chan struct{} }
+
+func newOverdue() *overdue { return &overdue{make(chan struct{})} }
+
+func (o *overdue) pass()                       { close(o.done) }
+func (o *overdue) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (o *overdue) Done() <-chan struct{}       { return o.done }
+func (o *overdue) Value(any) any               { return nil }
+
+func (o *overdue) Err() error {
+	select {
+	case <-o.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// eventually waits until cond is true.
+func eventually(t *testing.T, what string, cond func() bool) {
+	t.Helper()
+	for began := time.Now(); !cond(); time.Sleep(time.Millisecond) {
+		if time.Since(began) > patience {
+			t.Errorf("waited %v for %s", patience, what)
+			return
+		}
+	}
 }
 
 // deadline returns a context that ends after d.

@@ -33,7 +33,7 @@ func TestWorkerBatch(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			h := shWorker(t, `read -r line; printf '%s' "$line" > got; echo '{"id":"1",'`+"'"+tt.answer+"'"+`'}'; read -r line`)
-			got, err := newHook(t, h, Options{}).(hooks.BatchHook).HandleBatch(deadline(t, time.Minute), batch)
+			got, err := newHook(t, h, Options{}).(hooks.BatchHook).HandleBatch(deadline(t, patience), batch)
 			if err != nil || fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", tt.want) {
 				t.Errorf("got  %+v, %v\nwant %+v", got, err, tt.want)
 			}
@@ -60,7 +60,11 @@ func TestWorkerBatchFailures(t *testing.T) {
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			got, err := newHook(t, workerHandler(t, mode), Options{}).(hooks.BatchHook).HandleBatch(deadline(t, 2*time.Second), batch)
+			hook, ctx := newHook(t, workerHandler(t, mode), Options{}), deadline(t, patience)
+			if mode == "hang" {
+				ctx = overdueOnceTaken(t, hook)
+			}
+			got, err := hook.(hooks.BatchHook).HandleBatch(ctx, batch)
 			if err != nil || len(got) != len(batch) {
 				t.Fatalf("got %+v, %v, want one outcome per message", got, err)
 			}
@@ -71,7 +75,7 @@ func TestWorkerBatchFailures(t *testing.T) {
 	}
 	t.Run("dead at start", func(t *testing.T) {
 		t.Parallel()
-		got, err := newHook(t, workerHandler(t, "dead at start"), Options{}).(hooks.BatchHook).HandleBatch(deadline(t, time.Minute), batch)
+		got, err := newHook(t, workerHandler(t, "dead at start"), Options{}).(hooks.BatchHook).HandleBatch(deadline(t, patience), batch)
 		if got != nil || !errors.Is(err, hooks.ErrUnavailable) {
 			t.Errorf("got %+v, %v, want ErrUnavailable", got, err)
 		}

@@ -3,12 +3,10 @@ package kinds
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -36,7 +34,7 @@ func TestWorkerFaults(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		mode   string
-		reason string
+		reason string // a time-out's for a worker that never ends by itself
 	}{
 		{"crash", "worker ended with exit status 3"},
 		{"garbage", `worker stopped: printed a line that is no JSON object: all \x1b[2J good`},
@@ -51,7 +49,11 @@ func TestWorkerFaults(t *testing.T) {
 			o, log := logged()
 			hook := newHook(t, workerHandler(t, tt.mode), o)
 			for range 2 {
-				got, err := hook.Handle(deadline(t, 2*time.Second), hooks.Message{MessageID: "m"})
+				ctx := deadline(t, patience)
+				if strings.HasPrefix(tt.reason, "timed out") {
+					ctx = overdueOnceTaken(t, hook)
+				}
+				got, err := hook.Handle(ctx, hooks.Message{MessageID: "m"})
 				if err != nil || got.Verdict != hooks.Failed {
 					t.Fatalf("got %+v, %v, want Failed", got, err)
 				}
@@ -69,7 +71,7 @@ func TestWorkerThatAnswersTwiceIsReplaced(t *testing.T) {
 	o, log := logged()
 	hook := newHook(t, workerHandler(t, "twice"), o)
 	for range 3 { // the second answer may come while the next request is in flight
-		got, err := hook.Handle(deadline(t, 10*time.Second), hooks.Message{})
+		got, err := hook.Handle(deadline(t, patience), hooks.Message{})
 		if err != nil || got.Verdict == hooks.Failed && !strings.Contains(got.Reason, "twice") {
 			t.Errorf("got %+v, %v, want Ack or a failure that says why", got, err)
 		}
@@ -111,7 +113,7 @@ func TestWorkerCrashFailsOnlyWhatWasInFlight(t *testing.T) {
 			if i%10 == 0 {
 				body, want = "crash", hooks.Failed
 			}
-			got, err := hook.Handle(deadline(t, time.Minute), hooks.Message{Body: []byte(body)})
+			got, err := hook.Handle(deadline(t, patience), hooks.Message{Body: []byte(body)})
 			if err != nil || got.Verdict != want {
 				t.Errorf("%s: got %+v, %v, want %v", body, got, err, want)
 			}
@@ -141,7 +143,7 @@ func TestWorkerPassesOnWhatWasNotRead(t *testing.T) {
 			var calls sync.WaitGroup
 			for range 4 {
 				calls.Go(func() {
-					got, err := hook.Handle(deadline(t, 30*time.Second), hooks.Message{})
+					got, err := hook.Handle(deadline(t, patience), hooks.Message{})
 					if err != nil || got.Verdict != hooks.Ack {
 						t.Errorf("got %+v, %v, want Ack", got, err)
 					}
@@ -155,39 +157,61 @@ func TestWorkerPassesOnWhatWasNotRead(t *testing.T) {
 // The others in a killed process fail with a reason that blames the right one.
 func TestWorkerTimeoutKillsTheWholeGroup(t *testing.T) {
 	t.Parallel()
-	h := shWorker(t, `trap '' TERM; sleep 300 & echo $$ > group; echo $! >> group; read -r line; wait`)
+	h := shWorker(t, `trap '' TERM; sleep 300 & echo $$ > pids; echo $! >> pids; echo > ready; read -r line; wait`)
 	h.KillGrace, h.Processes, h.Pipeline = 100*time.Millisecond, 1, 2
 	o, log := logged()
-	hook := newHook(t, h, o)
+	hook, ctx := newHook(t, h, o), newOverdue()
 	var calls sync.WaitGroup
 	calls.Go(func() {
-		got, err := hook.Handle(deadline(t, 500*time.Millisecond), hooks.Message{})
+		got, err := hook.Handle(ctx, hooks.Message{})
 		if err != nil {
 			t.Error(err)
 		}
 		wantReason(t, got, "timed out after 30s")
 	})
 	calls.Go(func() {
-		got, err := hook.Handle(deadline(t, time.Minute), hooks.Message{})
+		got, err := hook.Handle(deadline(t, patience), hooks.Message{})
 		if err != nil || got.Verdict != hooks.Failed {
 			t.Errorf("got %+v, %v, want Failed", got, err)
 		}
 		wantReason(t, got, "stopped: a call timed out after 30s")
 	})
+	eventually(t, "both calls to be in the process", func() bool {
+		_, err := os.Stat(h.Dir + "/ready")
+		return err == nil && hook.(*workers).pool.inFlight() == 2
+	})
+	ctx.pass()
 	calls.Wait()
-	for pid := range strings.FieldsSeq(readFile(t, h.Dir+"/group")) {
-		var n int
-		fmt.Sscan(pid, &n)
-		if err := syscall.Kill(n, 0); !errors.Is(err, syscall.ESRCH) && !zombie(n) {
-			t.Errorf("process %d is still there: %v\n%s", n, err, log)
-		}
+	wantGone(t, h.Dir+"/pids")
+	if t.Failed() {
+		t.Log(log)
 	}
 }
 
-// zombie reports whether a process is only waiting to be collected by init.
-func zombie(pid int) bool {
-	out, err := readProc(pid)
-	return err == nil && strings.Contains(out, "State:\tZ")
+// overdueOnceTaken returns a context whose time is up once the hook's first
+// process has a call.
+func overdueOnceTaken(t *testing.T, hook hooks.Hook) context.Context {
+	ctx := newOverdue()
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		defer ctx.pass()
+		eventually(t, "a process to have the call", func() bool { return hook.(*workers).pool.inFlight() == 1 })
+	})
+	t.Cleanup(waiting.Wait)
+	return ctx
+}
+
+// inFlight is how many calls the first process has.
+func (p *workerPool) inFlight() int {
+	p.mu.Lock()
+	proc := p.slots[0].proc
+	p.mu.Unlock()
+	if proc == nil {
+		return 0
+	}
+	proc.mu.Lock()
+	defer proc.mu.Unlock()
+	return len(proc.calls)
 }
 
 func TestWorkerDeadAtStartIsUnavailable(t *testing.T) {
@@ -195,7 +219,7 @@ func TestWorkerDeadAtStartIsUnavailable(t *testing.T) {
 	o, log := logged()
 	hook := newHook(t, workerHandler(t, "dead at start"), o)
 	for range 2 {
-		got, err := hook.Handle(deadline(t, time.Minute), hooks.Message{})
+		got, err := hook.Handle(deadline(t, patience), hooks.Message{})
 		if !errors.Is(err, hooks.ErrUnavailable) || got.Verdict != hooks.Failed {
 			t.Fatalf("got %+v, %v, want an error that is ErrUnavailable", got, err)
 		}
@@ -214,28 +238,26 @@ func TestWorkerWithoutAFreeProcessIsUnavailable(t *testing.T) {
 	hook := newHook(t, workerHandler(t, "mixed"), Options{})
 	ctx, cancel := context.WithCancel(t.Context())
 	var calls sync.WaitGroup
-	started := make(chan struct{})
+	calls.Go(func() { hook.Handle(ctx, hooks.Message{Body: []byte("hang")}) })
+	pool, second := hook.(*workers).pool, newOverdue()
+	eventually(t, "the first call to have the process", func() bool { return pool.inFlight() == 1 })
 	calls.Go(func() {
-		close(started)
-		hook.Handle(ctx, hooks.Message{Body: []byte("hang")})
+		_, err := hook.Handle(second, hooks.Message{})
+		if !errors.Is(err, hooks.ErrUnavailable) || !strings.Contains(err.Error(), "no process was free") {
+			t.Errorf("Handle() error = %v, want that no process was free", err)
+		}
+		cancel()
 	})
-	<-started
-	w := hook.(*workers)
-	for w.pool.free() {
-		time.Sleep(time.Millisecond)
-	}
-	_, err := hook.Handle(deadline(t, 50*time.Millisecond), hooks.Message{})
-	if !errors.Is(err, hooks.ErrUnavailable) || !strings.Contains(err.Error(), "no process was free") {
-		t.Errorf("Handle() error = %v, want that no process was free", err)
-	}
-	cancel()
+	eventually(t, "the second call to wait", func() bool { return pool.queued() == 1 })
+	second.pass()
 	calls.Wait()
 }
 
-func (p *workerPool) free() bool {
+// queued is how many calls wait for a process.
+func (p *workerPool) queued() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.pick() != nil
+	return len(p.waiting)
 }
 
 func TestWorkerProcessesStayAndAreStartedWhenNeeded(t *testing.T) {
@@ -258,14 +280,15 @@ func TestWorkerThatEndsInPeaceIsReplacedAtOnce(t *testing.T) {
 	t.Parallel()
 	o, log := logged()
 	hook := newHook(t, workerHandler(t, "mixed"), o)
-	began := time.Now()
 	for range 5 {
 		if got := handleWith(t, hook, hooks.Message{Body: []byte("last")}); got.Verdict != hooks.Ack {
 			t.Errorf("got %+v, want Ack", got)
 		}
 	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("took %v", took)
+	hook.(*workers).pool.endFor = patience
+	hook.(hooks.Closer).Close()
+	if s := hook.(*workers).pool.slots[0]; s.rest != 0 {
+		t.Errorf("the last process is replaced after a rest of %v, want at once", s.rest)
 	}
 	if strings.Contains(log.String(), "WARN") {
 		t.Errorf("the log has warnings:\n%s", log)
@@ -295,9 +318,4 @@ func TestWorkerRestsLongerAfterEachUselessProcess(t *testing.T) {
 	if d := s.restAfter(life{answers: 1, clean: true}); d != 0 {
 		t.Errorf("after a process that ended in peace: %v, want 0", d)
 	}
-}
-
-func readProc(pid int) (string, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	return string(b), err
 }

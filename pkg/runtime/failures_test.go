@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -203,9 +204,9 @@ func TestAnUnavailableHookSpendsNoAttempt(t *testing.T) {
 	})
 	run := b.start(b.config(Queue{Policy: p, Hook: hook, Concurrency: 4}))
 	b.eventually("a few probes", func() bool { return tries.Load() >= 3 })
-	if !b.log.has("hook unavailable; queue paused") || !b.log.has("./gone.sh") {
-		t.Error("the log does not say that the queue is paused, and why")
-	}
+	b.eventually("the log to say that the queue is paused, and why", func() bool {
+		return b.log.has("hook unavailable; queue paused") && b.log.has("./gone.sh")
+	})
 	there.Store(true)
 	b.eventually("all messages to be acked", func() bool { return acked.Load() == n })
 	if err := run.stop(); err != nil {
@@ -247,20 +248,43 @@ func TestAPlainRequeueCannotSpin(t *testing.T) {
 			b := newBench(t)
 			q := b.queue(kind, amqp.Table{})
 			b.publish(q, amqp.Publishing{MessageId: "m"})
-			hook := &recorder{reply: always(hooks.Retry)}
-			run := b.start(b.config(Queue{Policy: settle.Policy{Queue: q, Type: kind}, Hook: hook}))
-			b.eventually("five runs", func() bool { return len(hook.seen()) >= 5 })
+			cfg := b.config(Queue{Policy: settle.Policy{Queue: q, Type: kind}, Hook: &recorder{reply: always(hooks.Retry)}})
+			came := &arrivals{}
+			cfg.Observer = came
+			run := b.start(cfg)
+			b.eventually("five deliveries", func() bool { return len(came.times()) >= 5 })
 			if err := run.stop(); err != nil {
 				t.Errorf("Run() = %v", err)
 			}
-			calls := hook.seen()
-			for i := 2; i < 5; i++ { // the second run follows a first delivery, which goes back at once
-				if gap := calls[i].at.Sub(calls[i-1].at); gap < settle.RequeueFloor {
-					t.Errorf("run %d came %v after the one before", i+1, gap)
+			at := came.times()
+			for i := 2; i < 5; i++ { // the second follows a first delivery, which goes back at once
+				if gap := at[i].Sub(at[i-1]); gap < settle.RequeueFloor {
+					t.Errorf("delivery %d came %v after the one before", i+1, gap)
 				}
 			}
 		})
 	}
+}
+
+// arrivals notes when deliveries have come in: from then on the runtime counts.
+type arrivals struct {
+	mu sync.Mutex
+	at []time.Time
+}
+
+func (a *arrivals) Observe(e Event) {
+	if _, ok := e.(Received); !ok {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.at = append(a.at, time.Now())
+}
+
+func (a *arrivals) times() []time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.at)
 }
 
 func TestAHeldCopySurvivesAGracefulStop(t *testing.T) {
@@ -273,9 +297,9 @@ func TestAHeldCopySurvivesAGracefulStop(t *testing.T) {
 	}}
 	cfg := b.config(Queue{Policy: p, Hook: hook})
 	cfg.ShutdownTimeout = 100 * time.Millisecond
-	run := b.start(cfg)
-	b.eventually("the hook to run and the original to be gone", func() bool {
-		return len(hook.seen()) == 1 && b.log.has("after 1h0m0s")
+	run, j := b.observed(cfg)
+	b.eventually("the copy to be held, and a connection to send it on", func() bool {
+		return len(told[CopyHeld](j)) == 1 && len(told[Connected](j)) == 2
 	})
 	if err := run.stop(); err != nil {
 		t.Errorf("Run() = %v", err)

@@ -26,8 +26,10 @@ func TestAHeldDeliveryIsRetriedEarlyByAStop(t *testing.T) {
 			}}
 			cfg := b.config(Queue{Policy: p, Hook: hook})
 			cfg.ShutdownTimeout = 100 * time.Millisecond
-			run := b.start(cfg)
-			b.eventually("the hook to have answered", func() bool { return b.log.has("after 1h0m0s") })
+			run, j := b.observed(cfg)
+			b.eventually("the hook to have answered, and a connection for copies", func() bool {
+				return b.log.has("after 1h0m0s") && len(told[Connected](j)) == 2
+			})
 			if n := b.ready(p.Queue); n != 0 {
 				t.Errorf("%d messages are ready although the only one is held", n)
 			}

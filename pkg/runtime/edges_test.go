@@ -69,6 +69,7 @@ func TestOddMessagesAreRetriedAsOftenAsOthersAndHarmNobody(t *testing.T) {
 				}}
 				run := b.start(b.config(Queue{Policy: p, Hook: hook, Concurrency: 4}))
 				b.eventually("every odd message in the dead-letter queue", func() bool { return b.ready(p.DeadLetter) == len(odd) })
+				b.eventually("the next message to run", func() bool { return len(hook.seen()) > 3*len(odd) })
 				if err := run.stop(); err != nil {
 					t.Errorf("Run() = %v", err)
 				}

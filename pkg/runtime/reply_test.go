@@ -180,7 +180,7 @@ func TestARequestWhoseReplyCannotBeConfirmedComesBack(t *testing.T) {
 	answers := b.queue(settle.Classic, nil)
 	b.publish(q.Policy.Queue, amqp.Publishing{Body: []byte("ping"), ReplyTo: answers, CorrelationId: "c-1", MessageId: "m-1"})
 	cfg := b.config(q)
-	cfg.ConfirmTimeout = 50 * time.Millisecond
+	cfg.ConfirmTimeout = time.Second // without a connection it goes by, with one it is enough
 	var open atomic.Bool
 	dial := cfg.Dial
 	cfg.Dial = func(ctx context.Context, purpose string) (*amqp.Connection, error) {

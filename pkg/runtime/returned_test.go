@@ -13,9 +13,9 @@ import (
 )
 
 // Every copy is returned, because its waiting queue is gone, and the connections
-// are cut meanwhile. Nothing may stall: a stop ends the run within seconds.
+// are cut meanwhile. Nothing may stall: a stop ends the run, which nothing else
+// would. Not parallel: it counts goroutines.
 func TestReturnedCopiesDoNotStallTheRun(t *testing.T) {
-	t.Parallel()
 	const messages, concurrency = 2000, 50
 	b := newBench(t)
 	way := newProxy(t, b.url)
@@ -26,21 +26,19 @@ func TestReturnedCopiesDoNotStallTheRun(t *testing.T) {
 	b.fill(queue, messages)
 	before := goruntime.NumGoroutine()
 	hook := &recorder{reply: always(hooks.Retry)}
-	run := b.start(way.through(b.config(Queue{Policy: p, Hook: hook, Concurrency: concurrency})))
+	cfg := way.through(b.config(Queue{Policy: p, Hook: hook, Concurrency: concurrency}))
+	cfg.ShutdownTimeout = time.Hour
+	run := b.start(cfg)
 	b.eventually("copies to be returned", func() bool { return b.log.count("no such queue") >= 2*concurrency })
 	way.cut()
 	returned := b.log.count("no such queue")
 	b.eventually("copies to be returned after the cut", func() bool { return b.log.count("no such queue") >= returned+concurrency })
-	// Other tests run beside this one; its own share is a few a delivery in hand.
+	// A few a delivery in hand, not one a message that was returned.
 	if n := goruntime.NumGoroutine() - before; n > messages {
 		t.Errorf("%d more goroutines than before", n)
 	}
-	start := time.Now()
 	if err := run.stop(); err != nil {
 		t.Errorf("Run() = %v", err)
-	}
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("the stop took %v", took)
 	}
 	b.eventually("every message back in the queue", func() bool { return b.ready(queue) >= messages })
 	if n := b.ready(queue); n != messages {

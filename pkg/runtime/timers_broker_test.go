@@ -35,10 +35,7 @@ func TestHeldCopiesOfADeletedQueueDoNotKeepOthersBack(t *testing.T) {
 	b.delete(gone.Queue)
 	b.eventually("the copies to come due", func() bool { return b.log.count("held copy not delivered") >= maxReleasing })
 	b.publish(other.Queue, amqp.Publishing{})
-	b.eventually("the other queue's copy", func() bool { return len(hook.seen()) == 2 })
-	if late := hook.seen()[1].at.Sub(hook.seen()[0].at); late > 5*time.Second {
-		t.Errorf("the other queue's copy came after %v", late)
-	}
+	b.eventually("the other queue's copy, which those would keep back for ever", func() bool { return len(hook.seen()) == 2 })
 	b.declare(gone.Queue, settle.Classic, nil) // so that the stop has somewhere to put them
 	if err := run.stop(); err != nil {
 		t.Errorf("Run() = %v", err)

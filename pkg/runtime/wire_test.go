@@ -164,10 +164,7 @@ func TestWithoutConfirmsNoOriginalIsGivenUp(t *testing.T) {
 			t.Errorf("an original ended by %q although its copy was not confirmed", m)
 		}
 	}
-	for range b.ready(p.Queue) {
+	for len(ids) > 0 { // one that is lost is waited for in vain
 		delete(ids, b.get(p.Queue).MessageId)
-	}
-	if len(ids) != 0 {
-		t.Errorf("lost: %v", ids)
 	}
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/runtime"
+	"github.com/rsctl/rsctl/pkg/spec"
+	"github.com/rsctl/rsctl/pkg/topology/broker"
 )
 
 // bench holds what all rows share.
@@ -154,7 +156,7 @@ func (b *bench) consumeOurs(ctx context.Context, q runtime.Queue, n int, counted
 	defer stop()
 	ready := make(chan time.Time, 1)
 	cfg := runtime.Config{
-		Dial:   func(context.Context, string) (*amqp.Connection, error) { return amqp.Dial(b.url) },
+		Dial:   func(ctx context.Context, _ string) (*amqp.Connection, error) { return broker.Dial(ctx, spec.Broker{URL: spec.Text{Value: b.url, Source: b.url}}, "bench") },
 		Queues: []runtime.Queue{q},
 		Log:    slog.New(slog.DiscardHandler),
 		Prepare: func(context.Context, *amqp.Connection) error {

@@ -121,11 +121,11 @@ func run(ctx context.Context, out io.Writer, rounds int, only string, scale floa
 func measure(ctx context.Context, b *bench, r row, rounds int) (result, error) {
 	res := result{row: r}
 	for i := range rounds + 1 {
-		bare, err := r.bare(ctx, b, r.count)
+		bare, err := labelled(ctx, "bare", b, r.count, r.bare)
 		if err != nil {
 			return res, fmt.Errorf("bare: %w", err)
 		}
-		ours, err := r.ours(ctx, b, r.count)
+		ours, err := labelled(ctx, "rsctl", b, r.count, r.ours)
 		if err != nil {
 			return res, fmt.Errorf("rsctl: %w", err)
 		}
@@ -134,6 +134,12 @@ func measure(ctx context.Context, b *bench, r row, rounds int) (result, error) {
 		}
 	}
 	return res, nil
+}
+
+// labelled runs one side with a label by which a profile can be cut.
+func labelled(ctx context.Context, side string, b *bench, n int, run func(context.Context, *bench, int) (time.Duration, error)) (took time.Duration, err error) {
+	pprof.Do(ctx, pprof.Labels("side", side), func(ctx context.Context) { took, err = run(ctx, b, n) })
+	return took, err
 }
 
 func print(out io.Writer, results []result) error {

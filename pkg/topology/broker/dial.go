@@ -70,6 +70,7 @@ func dialURI(ctx context.Context, b spec.Broker, uri amqp.URI, name string) (*am
 		cfg.TLSClientConfig = tlsConfig
 	}
 	var socket watchedConn
+	var gathered *gatherConn
 	stop := func() bool { return true }
 	cfg.Dial = func(network, addr string) (net.Conn, error) {
 		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
@@ -77,7 +78,8 @@ func dialURI(ctx context.Context, b spec.Broker, uri amqp.URI, name string) (*am
 			return nil, err
 		}
 		stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
-		socket.Conn, socket.since = conn, time.Now()
+		gathered = newGatherConn(conn)
+		socket.Conn, socket.since = gathered, time.Now()
 		return &socket, conn.SetDeadline(time.Now().Add(timeout)) // cleared after the handshake
 	}
 	conn, err := amqp.DialConfig(b.URL.Value, cfg)
@@ -88,6 +90,7 @@ func dialURI(ctx context.Context, b spec.Broker, uri amqp.URI, name string) (*am
 	if err != nil {
 		return nil, explainDial(ctx, uri, err, &socket)
 	}
+	gathered.gather()
 	return conn, nil
 }
 

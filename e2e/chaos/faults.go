@@ -16,6 +16,9 @@ type fault struct {
 	// hides says that queues which dead-letter at least once may be left with
 	// messages that they do not show, until they try again.
 	hides bool
+	// query is added to the URL that rsctl uses. A short heartbeat costs a busy
+	// machine connections, so only what is about silence has one.
+	query string
 	// login returns the URL that rsctl uses instead of the broker's own user.
 	login func(context.Context, *stage) (string, error)
 	// prepare runs before the processes start; what it returns undoes it.
@@ -78,7 +81,7 @@ func faults() []fault {
 		{name: "one of five rsctl killed", queues: noLoss, processes: 5, strike: killRsctl},
 		{name: "rolling restart of five", queues: []queue{healthy(quorum), healthy(quorumTTL), healthy(classic)}, processes: 5, rounds: 10, strike: rollingRestart},
 		{name: "connections cut", queues: all, strike: cutConnections},
-		{name: "network black hole", queues: all, strike: blackHole},
+		{name: "network black hole", queues: all, query: "?heartbeat=1", strike: blackHole},
 		{name: "confirms never come", queues: all, strike: noConfirms},
 		{name: "dead-letter queue deleted", queues: withClassicDead(all), strike: deleteDeadLetterQueues},
 		{name: "dead-letter queue full", where: ownNode, queues: withClassicDead(all), prepare: both(deadLetterAtLeastOnce, refuseWhenFull(`\\.dead$`)), strike: fillUp(`\\.dead$`)},

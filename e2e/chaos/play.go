@@ -31,10 +31,10 @@ func play(ctx context.Context, v venue, f fault, p plan) ledger.Row {
 		s.onClose(undo)
 	}
 	row.Strikes, err = s.strikes(ctx, p)
-	rest := s.rest(ctx)
+	rest := s.restAll(ctx)
 	found, findErr := s.find()
 	found.Dead = append(found.Dead, s.taken...)
-	account, accountErr := s.ledger.Account(found, ledger.Rules{Cap: attempts, Gone: s.gone})
+	account, accountErr := s.account(found)
 	row.Account, row.Err = account, errors.Join(err, rest, findErr, accountErr)
 	if p.log != nil {
 		for _, proc := range s.processes {
@@ -91,8 +91,8 @@ func (s *stage) strikes(ctx context.Context, p plan) (n int, err error) {
 	return n, nil
 }
 
-// patience bounds every wait for something that has to happen.
-const patience = 90 * time.Second
+// patience bounds every wait for something that has to happen, on a busy machine.
+const patience = 4 * time.Minute
 
 var errStalled = errors.New("nothing happened for too long")
 
@@ -139,6 +139,45 @@ func (s *stage) whileRunning(ctx context.Context, what string, ok func() bool) e
 	return err
 }
 
+// hiddenFor is how long a message that no queue shows may be on its way.
+const hiddenFor = time.Minute
+
+// restAll is rest until every message can be seen: a broker that is busy may take
+// its time to bring one from a queue to another.
+func (s *stage) restAll(ctx context.Context) error {
+	for end := time.Now().Add(hiddenFor); ; {
+		if err := s.rest(ctx); err != nil {
+			return err
+		}
+		if err := s.takeDead(); err != nil {
+			return err
+		}
+		a, err := s.account(ledger.Found{Dead: s.taken})
+		if err != nil || len(a.Lost) == 0 || time.Now().After(end) {
+			return err
+		}
+		if err := s.run(); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *stage) account(found ledger.Found) (ledger.Account, error) {
+	return s.ledger.Account(found, ledger.Rules{Cap: attempts, Gone: s.gone})
+}
+
+// takeDead takes out the dead letters that are there.
+func (s *stage) takeDead() error {
+	return s.withChannel(func(ch lent) error {
+		for _, q := range s.fault.queues {
+			if err := take(ch, q.dead(), &s.taken); err != nil {
+				return fmt.Errorf("read %s: %w", q.dead(), err)
+			}
+		}
+		return nil
+	})
+}
+
 // rest waits until no queue but the dead-letter queues holds a ready message, for
 // a few looks in a row, and stops the processes. What they hand back, because it
 // was kept for a while after a failure, is worked off by one more.
@@ -147,7 +186,13 @@ func (s *stage) rest(ctx context.Context) error {
 		if err := errors.Join(s.quiet(ctx), s.stop()); err != nil {
 			return err
 		}
-		if n, err := s.ready(); err != nil || n == 0 {
+		left := 0
+		err := until(ctx, "the queues to be counted", func() bool {
+			n, err := s.ready()
+			left = n
+			return err == nil
+		})
+		if err != nil || left == 0 {
 			return err
 		}
 		if err := s.run(); err != nil {
@@ -196,58 +241,69 @@ func (s *stage) ready() (int, error) {
 }
 
 // readyIn counts the messages that are ready in queues; "" is none.
-func (s *stage) readyIn(names ...string) (int, error) {
-	conn, err := ledger.Dial(s.urls)
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	ch, err := conn.Channel()
-	if err != nil {
-		return 0, err
-	}
-	total := 0
-	for _, name := range names {
-		if name == "" {
-			continue
+func (s *stage) readyIn(names ...string) (total int, err error) {
+	err = s.withChannel(func(ch lent) error {
+		for _, name := range names {
+			if name == "" {
+				continue
+			}
+			state, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+			if err != nil {
+				return err
+			}
+			total += state.Messages
 		}
-		state, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
-		if err != nil {
-			return 0, err
-		}
-		total += state.Messages
-	}
-	return total, nil
+		return nil
+	})
+	return total, err
 }
 
 // find empties every queue.
 func (s *stage) find() (found ledger.Found, err error) {
-	conn, err := ledger.Dial(s.urls)
-	if err != nil {
-		return found, err
-	}
-	defer conn.Close()
-	ch, err := conn.Channel()
-	if err != nil {
-		return found, err
-	}
-	for _, q := range s.fault.queues {
-		for name, ids := range map[string]*[]string{q.name: &found.Work, q.waiting(): &found.Waiting, q.dead(): &found.Dead} {
-			if err := take(ch, name, ids); err != nil {
-				return found, fmt.Errorf("read %s: %w", name, err)
+	err = s.withChannel(func(ch lent) error {
+		for _, q := range s.fault.queues {
+			for name, ids := range map[string]*[]string{q.name: &found.Work, q.waiting(): &found.Waiting, q.dead(): &found.Dead} {
+				if err := take(ch, name, ids); err != nil {
+					return fmt.Errorf("read %s: %w", name, err)
+				}
 			}
 		}
+		return nil
+	})
+	return found, err
+}
+
+// withChannel lends a channel on a connection that ends when a question has no
+// answer: a node that has just been killed, or is about to start, may give none.
+func (s *stage) withChannel(f func(lent) error) error {
+	conn, err := ledger.Dial(s.urls)
+	if err != nil {
+		return err
 	}
-	return found, nil
+	defer conn.Close()
+	limit := ledger.CloseAfter(conn, ledger.Silence)
+	defer limit.Stop()
+	ch, err := conn.Channel()
+	if err != nil {
+		return err
+	}
+	return f(lent{ch, limit})
+}
+
+// lent is a channel of withChannel; limit is reset where there are many questions.
+type lent struct {
+	*amqp.Channel
+	limit *time.Timer
 }
 
 // take removes every message of a queue and appends their ids. A quorum queue
 // may need a moment before it shows what the server has just moved there.
-func take(ch *amqp.Channel, queue string, ids *[]string) error {
+func take(ch lent, queue string, ids *[]string) error {
 	if queue == "" {
 		return nil
 	}
 	for empty := 0; empty < 3; {
+		ch.limit.Reset(ledger.Silence)
 		d, ok, err := ch.Get(queue, true)
 		if err != nil {
 			return err

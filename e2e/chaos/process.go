@@ -14,8 +14,8 @@ import (
 )
 
 // exitLimit is how long a process that was told to stop may take: the drain's
-// limit and what a broker that does not answer adds.
-const exitLimit = 45 * time.Second
+// limit and what a broker that does not answer adds, twice.
+const exitLimit = 90 * time.Second
 
 // A process is one rsctl run.
 type process struct {

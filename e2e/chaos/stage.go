@@ -116,8 +116,7 @@ func (s *stage) serveHook() error {
 	var serving sync.WaitGroup
 	serving.Go(func() { server.Serve(ln) }) //nolint:errcheck // it ends by Close
 	s.onClose(func() error { err := server.Close(); serving.Wait(); return err })
-	// A short heartbeat, so that a black hole is noticed within seconds.
-	s.env = []string{"AMQP_URL=" + s.proxy.URL + "?heartbeat=1", "LEDGER=" + s.ledger.Path(), "HOOK_URL=http://" + ln.Addr().String()}
+	s.env = []string{"AMQP_URL=" + s.proxy.URL + s.fault.query, "LEDGER=" + s.ledger.Path(), "HOOK_URL=http://" + ln.Addr().String()}
 	return nil
 }
 
@@ -129,7 +128,7 @@ func (s *stage) apply() error {
 			return err
 		}
 	}
-	p, err := startProcess(s.binary, append(s.env, "AMQP_URL="+s.host.URL), "-f", s.spec(), "apply")
+	p, err := startProcess(s.binary, append(s.env, "AMQP_URL="+s.host.URL), "-f", s.spec(), "apply", "--timeout", patience.String())
 	if err != nil {
 		return err
 	}

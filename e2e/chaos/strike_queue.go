@@ -29,7 +29,7 @@ func deleteWaitingQueues(ctx context.Context, s *stage, _ plan) error {
 // deleteQueues deletes one queue of each kind and declares it again after a
 // while.
 func (s *stage) deleteQueues(ctx context.Context, which func(queue) string) error {
-	err := s.withChannel(func(ch *amqp.Channel) error {
+	err := s.withChannel(func(ch lent) error {
 		for _, q := range s.fault.queues {
 			if name := which(q); name != "" {
 				if _, err := ch.QueueDelete(name, false, false, false); err != nil {
@@ -95,7 +95,7 @@ func deleteDeadLetterQueues(ctx context.Context, s *stage, _ plan) error {
 // look and the deletion makes it look again.
 func (s *stage) takeAndDelete(ctx context.Context, name string) error {
 	for ctx.Err() == nil {
-		err := s.withChannel(func(ch *amqp.Channel) error {
+		err := s.withChannel(func(ch lent) error {
 			if err := take(ch, name, &s.taken); err != nil {
 				return err
 			}
@@ -166,17 +166,4 @@ func forbidCopies(ctx context.Context, s *stage, _ plan) error {
 	s.proxy.Cut()
 	err := pause(ctx, outage)
 	return errors.Join(err, s.allowWrites(context.WithoutCancel(ctx), ".*"))
-}
-
-func (s *stage) withChannel(f func(*amqp.Channel) error) error {
-	conn, err := ledger.Dial(s.urls)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	ch, err := conn.Channel()
-	if err != nil {
-		return err
-	}
-	return f(ch)
 }

@@ -46,6 +46,8 @@ func (l *Load) session(ctx context.Context, next *int) error {
 		return err
 	}
 	defer conn.CloseDeadline(time.Now().Add(time.Second)) //nolint:errcheck // it may be broken
+	silent := CloseAfter(conn, Silence)
+	defer silent.Stop()
 	ch, err := conn.Channel()
 	if err != nil {
 		return err
@@ -55,6 +57,7 @@ func (l *Load) session(ctx context.Context, next *int) error {
 	}
 	returns := ch.NotifyReturn(make(chan amqp.Return, batch))
 	for ctx.Err() == nil {
+		silent.Reset(Silence)
 		q, err := ch.QueueDeclarePassive(l.Queue, true, false, false, false, nil)
 		if err != nil {
 			return err
@@ -135,11 +138,23 @@ func (l *Load) enterAll(all []sent, returns <-chan amqp.Return) error {
 	return nil
 }
 
+// Silence is how long a broker may take for an answer. One whose queue has just
+// lost its leader may give none at all, and the connection lives on.
+const Silence = 30 * time.Second
+
+// CloseAfter closes a connection after d, which ends every question on it, unless
+// the timer is stopped or reset.
+func CloseAfter(conn *amqp.Connection, d time.Duration) *time.Timer {
+	return time.AfterFunc(d, func() {
+		_ = conn.CloseDeadline(time.Now().Add(time.Second)) // it may be broken
+	})
+}
+
 // Dial connects to the first broker that answers.
 func Dial(urls []string) (*amqp.Connection, error) {
 	var all error
 	for _, url := range urls {
-		conn, err := amqp.DialConfig(url, amqp.Config{Heartbeat: 5 * time.Second, Dial: amqp.DefaultDial(5 * time.Second)})
+		conn, err := amqp.DialConfig(url, amqp.Config{Heartbeat: 10 * time.Second, Dial: amqp.DefaultDial(Silence)})
 		if err == nil {
 			return conn, nil
 		}

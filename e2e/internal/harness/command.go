@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +14,7 @@ import (
 )
 
 // limit is far more than any command here needs on a loaded machine.
-const limit = 2 * time.Minute
+const limit = 5 * time.Minute
 
 // A Result is what a finished command left.
 type Result struct {
@@ -43,7 +44,7 @@ func (b *Broker) Rsctl(env []string, args ...string) Result {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, Binary(b.t), args...)
+	cmd := exec.CommandContext(ctx, Binary(b.t), patient(args)...)
 	cmd.Env = append(os.Environ(), append(env, "AMQP_URL="+b.URL)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -52,6 +53,17 @@ func (b *Broker) Rsctl(env []string, args ...string) Result {
 		b.t.Fatalf("rsctl %s: %v, %v\n%s", strings.Join(args, " "), err, ctx.Err(), stderr.String())
 	}
 	return Result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// patient gives a short command, which gives up after 10 s by itself, the time
+// that a busy machine may need.
+func patient(args []string) []string {
+	for _, a := range args {
+		if slices.Contains([]string{"apply", "check", "publish"}, a) {
+			return append(slices.Clone(args), "--timeout", limit.String())
+		}
+	}
+	return args
 }
 
 // MustRsctl is Rsctl for a command that has to succeed.
@@ -128,13 +140,16 @@ func (p *Process) Wait(t testing.TB) int {
 	}
 }
 
-// Eventually polls until ok or fails after a minute.
+// patience bounds every wait, on however busy a machine.
+const patience = 3 * time.Minute
+
+// Eventually polls until ok.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if ok() {
 			return
 		}
 	}
-	t.Fatalf("waited a minute for: %s", what)
+	t.Fatalf("waited %v for: %s", patience, what)
 }

@@ -69,7 +69,7 @@ func (b *Broker) Take(queue string) []amqp.Delivery {
 func (b *Broker) TakeN(queue string, n int) []amqp.Delivery {
 	b.t.Helper()
 	var all []amqp.Delivery
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		all = append(all, b.Take(queue)...)
 		if len(all) >= n || time.Now().After(end) {
 			break

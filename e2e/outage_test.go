@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/rsctl/rsctl/e2e/internal/harness"
@@ -26,12 +28,10 @@ func TestAnEndpointThatIsAwaySpendsNoAttempt(t *testing.T) {
 	t.Parallel()
 	const messages = 200
 	b := harness.NewBroker(t)
-	away := listen(t)
-	address := away.Addr().String()
-	away.Close()
+	away := newAddress(t)
 	silent := listen(t) // connects, by the system's own hand, and never answers
 	t.Cleanup(func() { silent.Close() })
-	file := harness.Spec(t, fmt.Sprintf(outageSpec, address, silent.Addr()), nil)
+	file := harness.Spec(t, fmt.Sprintf(outageSpec, away, silent.Addr()), nil)
 	b.MustRsctl(nil, "-f", file, "apply")
 	b.Publish("", "refused", numbered(messages)...)
 	b.Publish("", "nowhere", numbered(1)...)
@@ -44,12 +44,8 @@ func TestAnEndpointThatIsAwaySpendsNoAttempt(t *testing.T) {
 	harness.Eventually(t, "several probes of the outage", func() bool { return strings.Count(run.Output(), "hook still unavailable") >= 4 })
 
 	hook := newAnswerer(t, always("ack"))
-	back, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
 	server := &http.Server{Handler: hook}
-	go server.Serve(back) //nolint:errcheck // ends with the test
+	go server.Serve(away.listen(t)) //nolint:errcheck // ends with the test
 	t.Cleanup(func() { server.Close() })
 	harness.Eventually(t, "every message to be handled", func() bool {
 		_, acked, _ := hook.counts("refused")
@@ -67,6 +63,48 @@ func TestAnEndpointThatIsAwaySpendsNoAttempt(t *testing.T) {
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// An address is taken, so that nobody else can use it, and refuses connections
+// until somebody listens.
+type address struct {
+	socket *os.File
+	name   string
+}
+
+func newAddress(t *testing.T) *address {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	syscall.CloseOnExec(fd)
+	a := &address{socket: os.NewFile(uintptr(fd), "socket")}
+	t.Cleanup(func() { a.socket.Close() })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	name, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.name = fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
+	return a
+}
+
+// String returns HOST:PORT.
+func (a *address) String() string { return a.name }
+
+func (a *address) listen(t *testing.T) net.Listener {
+	t.Helper()
+	if err := syscall.Listen(int(a.socket.Fd()), syscall.SOMAXCONN); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.FileListener(a.socket)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func wantNothingLeft(t *testing.T, epmd int, dir string) {
 	t.Helper()
 	mark := fmt.Sprintf("ERL_EPMD_PORT=%d", epmd)
 	var left []string
-	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		left = withEnv(mark)
 		if _, err := os.Stat(dir); err == nil {
 			left = append(left, dir)

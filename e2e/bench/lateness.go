@@ -76,7 +76,7 @@ func (b *bench) lateness(ctx context.Context, q *spec.Queue) ([]time.Duration, e
 	var mu sync.Mutex
 	due := map[string]time.Time{}
 	var late []time.Duration
-	counted := count(hookFunc(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
+	hook := hookFunc(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
 		now := time.Now()
 		mu.Lock()
 		defer mu.Unlock()
@@ -86,10 +86,10 @@ func (b *bench) lateness(ctx context.Context, q *spec.Queue) ([]time.Duration, e
 		}
 		due[m.MessageID] = now.Add(lateDelay)
 		return hooks.Outcome{Verdict: hooks.RetryAfter, Delay: lateDelay}, nil
-	}))
+	})
 	_, err := b.consumeOurs(ctx, runtime.Queue{
-		Policy: topology.Policy(q), Hook: counted, Prefetch: 2 * copyInFlight, Concurrency: copyInFlight,
-	}, 2*lateMessages, counted)
+		Policy: topology.Policy(q), Hook: hook, Prefetch: 2 * copyInFlight, Concurrency: copyInFlight,
+	}, 2*lateMessages)
 	return late, err
 }
 

@@ -21,15 +21,17 @@ import (
 	"time"
 )
 
-// A row is one path that is measured. bare and ours handle the same messages
-// and return how long that took.
+// A row is one path that is measured. Both sides handle the same messages.
 type row struct {
 	name   string
 	target float64 // least ratio of ours to bare, in messages per second
 	count  int     // messages per round
-	bare   func(ctx context.Context, b *bench, n int) (time.Duration, error)
-	ours   func(ctx context.Context, b *bench, n int) (time.Duration, error)
+	bare   side
+	ours   side
 }
+
+// A side handles n messages and returns how long that took.
+type side func(ctx context.Context, b *bench, n int) (time.Duration, error)
 
 // rows is what is measured, in the order of the table.
 var rows = []row{
@@ -39,6 +41,15 @@ var rows = []row{
 	copyRow,
 	delayedRow,
 	workerRow,
+	batchRow,
+}
+
+// options is how to measure.
+type options struct {
+	rounds  int
+	only    string
+	scale   float64
+	install bool // rivals that are missing
 }
 
 // result is a measured row.
@@ -48,9 +59,11 @@ type result struct {
 }
 
 func main() {
-	rounds := flag.Int("rounds", 5, "rounds per row; the median ratio is shown")
-	only := flag.String("only", "", "measure only rows whose name contains this")
-	scale := flag.Float64("scale", 1, "multiply the number of messages")
+	var o options
+	flag.IntVar(&o.rounds, "rounds", 5, "rounds per row; the median ratio is shown")
+	flag.StringVar(&o.only, "only", "", "measure only rows whose name contains this")
+	flag.Float64Var(&o.scale, "scale", 1, "multiply the number of messages")
+	flag.BoolVar(&o.install, "install", false, "install the tools to compare with: Debian's packages into the system, npm's into a temporary folder")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of the whole run to this file")
 	soakFor := flag.Duration("soak", 0, "keep rsctl at full load for so long and print its memory, instead of measuring rows")
 	worker := flag.Bool("worker", false, "be the worker of the worker row instead")
@@ -65,7 +78,7 @@ func main() {
 		if *soakFor > 0 {
 			return runSoak(ctx, *soakFor)
 		}
-		return run(ctx, os.Stdout, *rounds, *only, *scale)
+		return run(ctx, os.Stdout, o)
 	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -90,7 +103,7 @@ func profiled(file string, f func() error) error {
 	return f()
 }
 
-func run(ctx context.Context, out io.Writer, rounds int, only string, scale float64) error {
+func run(ctx context.Context, out io.Writer, o options) error {
 	b, err := newBench(ctx)
 	if err != nil {
 		return err
@@ -98,36 +111,37 @@ func run(ctx context.Context, out io.Writer, rounds int, only string, scale floa
 	defer b.close()
 	var results []result
 	for _, r := range rows {
-		if !strings.Contains(r.name, only) {
+		if !strings.Contains(r.name, o.only) {
 			continue
 		}
-		r.count = int(float64(r.count) * scale)
-		fmt.Fprintf(os.Stderr, "bench: %s, %d messages, %d rounds\n", r.name, r.count, rounds)
-		res, err := measure(ctx, b, r, rounds)
+		res, err := measure(ctx, b, r, o)
 		if err != nil {
-			return fmt.Errorf("%s: %w", r.name, err)
+			return err
 		}
 		results = append(results, res)
 	}
-	if len(results) > 0 {
-		if err := print(out, results); err != nil {
-			return err
-		}
+	if err := print(out, "bare/s", results); err != nil {
+		return err
 	}
-	return runDelays(ctx, b, out, only)
+	if err := runRivals(ctx, b, out, o); err != nil {
+		return err
+	}
+	return runDelays(ctx, b, out, o.only)
 }
 
-// measure runs one round that is not counted, then rounds in turn.
-func measure(ctx context.Context, b *bench, r row, rounds int) (result, error) {
+// measure runs one round that is not counted, then the others in turn.
+func measure(ctx context.Context, b *bench, r row, o options) (result, error) {
+	r.count = int(float64(r.count) * o.scale)
+	fmt.Fprintf(os.Stderr, "bench: %s, %d messages, %d rounds\n", r.name, r.count, o.rounds)
 	res := result{row: r}
-	for i := range rounds + 1 {
-		bare, err := labelled(ctx, "bare", b, r.count, r.bare)
+	for i := range o.rounds + 1 {
+		bare, err := r.bare.labelled(ctx, "bare", b, r.count)
 		if err != nil {
-			return res, fmt.Errorf("bare: %w", err)
+			return res, fmt.Errorf("%s: bare: %w", r.name, err)
 		}
-		ours, err := labelled(ctx, "rsctl", b, r.count, r.ours)
+		ours, err := r.ours.labelled(ctx, "rsctl", b, r.count)
 		if err != nil {
-			return res, fmt.Errorf("rsctl: %w", err)
+			return res, fmt.Errorf("%s: rsctl: %w", r.name, err)
 		}
 		if i > 0 {
 			res.bare, res.ours = append(res.bare, bare), append(res.ours, ours)
@@ -136,15 +150,19 @@ func measure(ctx context.Context, b *bench, r row, rounds int) (result, error) {
 	return res, nil
 }
 
-// labelled runs one side with a label by which a profile can be cut.
-func labelled(ctx context.Context, side string, b *bench, n int, run func(context.Context, *bench, int) (time.Duration, error)) (took time.Duration, err error) {
-	pprof.Do(ctx, pprof.Labels("side", side), func(ctx context.Context) { took, err = run(ctx, b, n) })
+// labelled runs it with a label by which a profile can be cut.
+func (s side) labelled(ctx context.Context, name string, b *bench, n int) (took time.Duration, err error) {
+	pprof.Do(ctx, pprof.Labels("side", name), func(ctx context.Context) { took, err = s(ctx, b, n) })
 	return took, err
 }
 
-func print(out io.Writer, results []result) error {
+// print shows rows whose other side is called other.
+func print(out io.Writer, other string, results []result) error {
+	if len(results) == 0 {
+		return nil
+	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "path\tmessages\tbare/s\trsctl/s\tratio\tmin\tmax\ttarget\t")
+	fmt.Fprintf(w, "path\tmessages\t%s\trsctl/s\tratio\tmin\tmax\ttarget\t\n", other)
 	for _, r := range results {
 		ratios := r.ratios()
 		fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%.2f\t%.2f\t%.2f\t%.2f\t\n", r.name, r.count,

@@ -43,27 +43,37 @@ var execRow = row{
 			return 0, err
 		}
 		h := &spec.Handler{Kind: spec.Exec, Command: []spec.Text{{Value: "cat", Source: "cat"}}, Dir: "/", Timeout: time.Minute, KillGrace: time.Second}
-		return b.runKind(ctx, h, n, execInFlight)
+		return b.runKind(ctx, h, n, inFlight(execInFlight))
 	},
 }
 
+// load is how much of a queue is worked on at a time.
+type load struct{ concurrency, prefetch, batch int }
+
+func inFlight(n int) load { return load{concurrency: n, prefetch: 2 * n} }
+
 // runKind handles n messages with a hook built from a spec.
-func (b *bench) runKind(ctx context.Context, h *spec.Handler, n, inFlight int) (time.Duration, error) {
-	hook, err := kinds.New(h, kinds.Options{Queue: workQueue, Concurrency: inFlight})
+func (b *bench) runKind(ctx context.Context, h *spec.Handler, n int, l load) (time.Duration, error) {
+	t, err := b.timeKind(ctx, h, n, l)
+	return t.sinceReady(), err
+}
+
+func (b *bench) timeKind(ctx context.Context, h *spec.Handler, n int, l load) (times, error) {
+	hook, err := kinds.New(h, kinds.Options{Queue: workQueue, Concurrency: l.concurrency})
 	if err != nil {
-		return 0, err
+		return times{}, err
 	}
 	if c, ok := hook.(hooks.Closer); ok {
 		defer c.Close()
 	}
-	counted := count(hook)
 	return b.consumeOurs(ctx, runtime.Queue{
 		Policy:      settle.Policy{Queue: workQueue, Type: settle.Classic},
-		Hook:        counted,
+		Hook:        hook,
 		Timeout:     h.Timeout,
-		Prefetch:    2 * inFlight,
-		Concurrency: inFlight,
-	}, n, counted)
+		Prefetch:    l.prefetch,
+		Concurrency: l.concurrency,
+		Batch:       runtime.Batch{Size: l.batch, Wait: 50 * time.Millisecond},
+	}, n)
 }
 
 // httpRow: a POST per message, against the slower of a bare consumer that acks
@@ -89,15 +99,21 @@ func postRow(name string, count int, takes time.Duration) row {
 			return max(consume, post), err
 		},
 		ours: func(ctx context.Context, b *bench, n int) (time.Duration, error) {
-			if err := b.fill(n); err != nil {
-				return 0, err
-			}
-			server := endpoint(takes)
-			defer server.Close()
-			url := spec.Text{Value: server.URL, Source: server.URL}
-			return b.runKind(ctx, &spec.Handler{Kind: spec.HTTP, URL: url, Timeout: time.Minute, MaxRetryAfter: time.Hour}, n, httpInFlight)
+			t, err := b.postOurs(ctx, n, takes, inFlight(httpInFlight))
+			return t.sinceReady(), err
 		},
 	}
+}
+
+// postOurs posts n messages to an endpoint that takes so long.
+func (b *bench) postOurs(ctx context.Context, n int, takes time.Duration, l load) (times, error) {
+	if err := b.fill(n); err != nil {
+		return times{}, err
+	}
+	server := endpoint(takes)
+	defer server.Close()
+	url := spec.Text{Value: server.URL, Source: server.URL}
+	return b.timeKind(ctx, &spec.Handler{Kind: spec.HTTP, URL: url, Timeout: time.Minute, MaxRetryAfter: time.Hour}, n, l)
 }
 
 func endpoint(takes time.Duration) *httptest.Server {
@@ -171,16 +187,19 @@ var copyRow = row{
 		if err := b.fill(n); err != nil {
 			return 0, err
 		}
-		fails := count(hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) {
-			return hooks.Outcome{Verdict: hooks.Retry}, nil
-		}))
-		return b.consumeOurs(ctx, runtime.Queue{
+		t, err := b.consumeOurs(ctx, runtime.Queue{
 			Policy:      settle.Policy{Queue: workQueue, Type: settle.Classic, MaxAttempts: 1, DeadLetter: sinkQueue},
-			Hook:        fails,
+			Hook:        always(hooks.Outcome{Verdict: hooks.Retry}),
 			Prefetch:    2 * copyInFlight,
 			Concurrency: copyInFlight,
-		}, n, fails)
+		}, n)
+		return t.sinceReady(), err
 	},
+}
+
+// always is a hook that gives every message the same outcome.
+func always(o hooks.Outcome) hooks.Hook {
+	return hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) { return o, nil })
 }
 
 // copyBare publishes a copy of each message elsewhere, waits for its confirm and

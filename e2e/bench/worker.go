@@ -33,20 +33,56 @@ var workerRow = row{
 		if err := b.fill(n); err != nil {
 			return 0, err
 		}
-		self, err := os.Executable()
+		h, err := selfWorker(workerInFlight / workerProcesses)
 		if err != nil {
 			return 0, err
 		}
-		h := &spec.Handler{
-			Kind: spec.Worker, Dir: "/", Timeout: time.Minute, KillGrace: time.Second,
-			Command:   []spec.Text{{Value: self, Source: self}, {Value: "-worker", Source: "-worker"}},
-			Processes: workerProcesses, Pipeline: workerInFlight / workerProcesses,
-		}
-		return b.runKind(ctx, h, n, workerInFlight)
+		return b.runKind(ctx, h, n, inFlight(workerInFlight))
 	},
 }
 
-// work acks every request, as a worker does that reads its body. It writes when
+// batchRow: 32 messages in one line, a line at a time to each process.
+var batchRow = row{
+	name: "batch of 32 through a worker", target: 0.9, count: 50000,
+	bare: func(_ context.Context, b *bench, n int) (time.Duration, error) {
+		if err := b.fill(n); err != nil {
+			return 0, err
+		}
+		return b.consumeBare(n, batchLoad.prefetch, workerProcesses*batchLoad.batch, func(d *amqp.Delivery) error { return d.Ack(false) })
+	},
+	ours: func(ctx context.Context, b *bench, n int) (time.Duration, error) {
+		if err := b.fill(n); err != nil {
+			return 0, err
+		}
+		h, err := selfWorker(1)
+		if err != nil {
+			return 0, err
+		}
+		return b.runKind(ctx, h, n, batchLoad)
+	},
+}
+
+// batchLoad has the prefetch that a spec has by default.
+var batchLoad = load{concurrency: workerProcesses, prefetch: 2 * workerProcesses * 32, batch: 32}
+
+// selfWorker is a handler whose processes are this program.
+func selfWorker(pipeline int) (*spec.Handler, error) {
+	self, err := os.Executable()
+	return workerHandler(pipeline, self, "-worker"), err
+}
+
+func workerHandler(pipeline int, command ...string) *spec.Handler {
+	h := &spec.Handler{
+		Kind: spec.Worker, Dir: "/", Timeout: time.Minute, KillGrace: time.Second,
+		Processes: workerProcesses, Pipeline: pipeline,
+	}
+	for _, word := range command {
+		h.Command = append(h.Command, spec.Text{Value: word, Source: word})
+	}
+	return h
+}
+
+// work acks every request, as a worker does that reads its body or its messages. It writes when
 // no further request is there, which costs one call for many answers.
 func work(in io.Reader, out io.Writer) {
 	r, w := bufio.NewReaderSize(in, 64<<10), bufio.NewWriter(out)
@@ -55,7 +91,10 @@ func work(in io.Reader, out io.Writer) {
 		if err != nil {
 			return
 		}
-		var request struct{ ID, Body string }
+		var request struct {
+			ID, Body string
+			Messages []struct{ Body string }
+		}
 		if err := json.Unmarshal(line, &request); err != nil {
 			return
 		}

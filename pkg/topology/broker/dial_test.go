@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -119,12 +121,11 @@ func TestDialRefusesURLsWithoutRepeatingThem(t *testing.T) {
 
 func TestDialTellsWhatMayPassFromWhatWillNot(t *testing.T) {
 	t.Parallel()
-	closed := listen(t, nil)
-	_ = closed.Close()
+	closed := closedPort(t)
 	quiet := listen(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 64)); <-t.Context().Done() })
 	hangsUp := listen(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 8)) })
 	for name, tt := range map[string]struct{ url, want string }{
-		"a refused connection":         {"amqp://user:s3cret@" + closed.Addr().String(), "connection refused"},
+		"a refused connection":         {"amqp://user:s3cret@" + closed, "connection refused"},
 		"a silent server":              {"amqp://user:s3cret@" + quiet.Addr().String() + "/?connection_timeout=100", "no answer in time"},
 		"a server that closes at once": {"amqp://user:s3cret@" + hangsUp.Addr().String(), "connect to"},
 		"a host that does not exist":   {"amqp://user:s3cret@host.invalid", "host.invalid"},
@@ -153,6 +154,25 @@ func TestDialEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// closedPort is an address where nobody listens, nor can before the test ends:
+// the port is taken.
+func closedPort(t *testing.T) string {
+	t.Helper()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	if err := syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	addr, err := syscall.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", addr.(*syscall.SockaddrInet4).Port)
+}
+
 // listen serves every connection with serve until the test ends.
 func listen(t *testing.T, serve func(net.Conn)) net.Listener {
 	t.Helper()
@@ -161,9 +181,6 @@ func listen(t *testing.T, serve func(net.Conn)) net.Listener {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	if serve == nil {
-		return l
-	}
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -185,7 +202,7 @@ func TestDialTLS(t *testing.T) {
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // refused handshakes
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	address := "amqps://user:s3cret@" + server.Listener.Addr().String() + "/?connection_timeout=2000"
+	address := "amqps://user:s3cret@" + server.Listener.Addr().String() + "/"
 	plain := listen(t, func(c net.Conn) { _, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) })
 	dir := t.TempDir()
 	file := func(name string, content []byte) string {
@@ -221,7 +238,7 @@ func TestDialTLS(t *testing.T) {
 	}
 	t.Run("a trusted server is talked to", func(t *testing.T) {
 		t.Parallel()
-		b := at(address)
+		b := at(address + "?connection_timeout=2000") // an HTTP server waits for more
 		b.TLS = &spec.TLS{CAFile: ca}
 		_, err := broker.Dial(soon(t), b, "test")
 		var refusal *broker.Refusal

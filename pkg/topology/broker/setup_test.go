@@ -250,10 +250,13 @@ func queue(name string, change func(*spec.Queue)) spec.Queue {
 
 func queues(list ...spec.Queue) spec.Spec { return spec.Spec{Queues: list} }
 
-// soon is enough for everything that must not wait for a timeout.
+// patience bounds every wait, on however busy a machine.
+const patience = 2 * time.Minute
+
+// soon bounds what must not hang.
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,7 +26,7 @@ func TestBrokerScripts(t *testing.T) {
 	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/broker",
-		Deadline:            time.Now().Add(3 * time.Minute), // a hung command is a failure, soon; a loaded machine is not
+		Deadline:            time.Now().Add(8 * time.Minute), // a hung command is a failure, soon; a loaded machine is not
 		RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("AMQP_URL", url)
@@ -34,7 +35,8 @@ func TestBrokerScripts(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code":    wantCode,
+			"code":    wantCodeInTime,
+			"says":    cmdSays,
 			"remove":  cmdRemove,
 			"declare": cmdDeclare,
 			"delete":  cmdDelete,
@@ -43,6 +45,32 @@ func TestBrokerScripts(t *testing.T) {
 			"answers": cmdAnswers,
 		},
 	})
+}
+
+// patience bounds every wait, on however busy a machine.
+const patience = 2 * time.Minute
+
+// wantCodeInTime is wantCode that gives a short command, which gives up after 10 s
+// by itself, the time that a busy machine may need.
+func wantCodeInTime(ts *testscript.TestScript, neg bool, args []string) {
+	short := []string{"apply", "check", "publish", "request"}
+	if slices.ContainsFunc(args, func(a string) bool { return slices.Contains(short, a) }) && !slices.Contains(args, "--timeout") {
+		args = append(slices.Clone(args), "--timeout", patience.String())
+	}
+	wantCode(ts, neg, args)
+}
+
+// cmdSays waits until a file has a text: "says run.log 'queue paused'".
+func cmdSays(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: says FILE TEXT")
+	}
+	if !poll(func() bool {
+		text, _ := os.ReadFile(ts.MkAbs(args[0]))
+		return strings.Contains(string(text), args[1])
+	}) {
+		ts.Fatalf("%s does not say %q:\n%s", args[0], args[1], ts.ReadFile(args[0]))
+	}
 }
 
 func brokerURL(t *testing.T) string {
@@ -110,7 +138,7 @@ func cmdDeclare(ts *testscript.TestScript, _ bool, args []string) {
 func cmdHolds(ts *testscript.TestScript, neg bool, args []string) {
 	want, err := strconv.Atoi(args[1])
 	ts.Check(err)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()

@@ -24,9 +24,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// poll asks until ok or for twenty seconds.
+// poll asks until ok, or patience is over.
 func poll(ok func() bool) bool {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
@@ -76,7 +76,7 @@ func cmdAnswers(ts *testscript.TestScript, neg bool, args []string) {
 
 // fetch returns the status and the body, or the error as the body.
 func fetch(url string) (status, text string) {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 5 * time.Second}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 	r, err := client.Get(url)
 	if err != nil {
 		return "", err.Error()
@@ -138,24 +138,25 @@ func TestNoAddressIsNoServer(t *testing.T) {
 	stop()
 }
 
-// relay passes connections to the broker until it is shut, and again after it
-// has been opened.
+// relay passes connections to the broker while it is open. It keeps its port, which
+// somebody else could take, and hangs up on everybody while it is shut.
 type relay struct {
-	upstream, addr string
+	upstream string
+	ln       net.Listener
 
-	mu    sync.Mutex
-	ln    net.Listener
-	conns []net.Conn
-	wg    sync.WaitGroup
+	mu     sync.Mutex
+	isOpen bool
+	conns  []net.Conn
+	wg     sync.WaitGroup
 }
 
-func (r *relay) open(t *testing.T) {
+func newRelay(t *testing.T, upstream string) *relay {
 	t.Helper()
-	ln, err := net.Listen("tcp", r.addr)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.ln, r.addr = ln, ln.Addr().String()
+	r := &relay{upstream: upstream, ln: ln}
 	r.wg.Go(func() {
 		for {
 			in, err := ln.Accept()
@@ -165,6 +166,18 @@ func (r *relay) open(t *testing.T) {
 			r.join(in)
 		}
 	})
+	t.Cleanup(func() {
+		_ = ln.Close()
+		r.shut()
+		r.wg.Wait()
+	})
+	return r
+}
+
+func (r *relay) open() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.isOpen = true
 }
 
 func (r *relay) join(in net.Conn) {
@@ -174,8 +187,12 @@ func (r *relay) join(in net.Conn) {
 		return
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.isOpen {
+		_, _ = in.Close(), out.Close()
+		return
+	}
 	r.conns = append(r.conns, in, out)
-	r.mu.Unlock()
 	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
 		r.wg.Go(func() {
 			_, _ = io.Copy(way[0], way[1])
@@ -185,16 +202,15 @@ func (r *relay) join(in net.Conn) {
 	}
 }
 
-// shut refuses new connections and cuts the others.
+// shut hangs up on new connections and cuts the others.
 func (r *relay) shut() {
-	_ = r.ln.Close()
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.isOpen = false
 	for _, c := range r.conns {
 		_ = c.Close()
 	}
 	r.conns = nil
-	r.mu.Unlock()
-	r.wg.Wait()
 }
 
 func TestReadyzTellsTheTruthAboutAnOutage(t *testing.T) {
@@ -203,9 +219,9 @@ func TestReadyzTellsTheTruthAboutAnOutage(t *testing.T) {
 	if err != nil {
 		t.Fatal("RSCTL_AMQP_URL is not a URL")
 	}
-	r := &relay{upstream: u.Host, addr: "127.0.0.1:0"}
-	r.open(t)
-	u.Host = r.addr
+	r := newRelay(t, u.Host)
+	r.open()
+	u.Host = r.ln.Addr().String()
 	queue := "cli-outage-" + strings.ToLower(rand.Text()[:8])
 	onQueue(t, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(queue, true, false, false, false, amqp.Table{"x-queue-type": "classic"})
@@ -230,7 +246,7 @@ func TestReadyzTellsTheTruthAboutAnOutage(t *testing.T) {
 	ready(true, "ready")
 	r.shut()
 	ready(false, "no connection to the broker: ")
-	r.open(t)
+	r.open()
 	ready(true, "ready")
 	for _, want := range []string{`rsctl_reconnects_total{connection="consume"} 1`, `rsctl_queue_consuming{queue="` + queue + `"} 1`} {
 		if _, text := fetch(base + "/metrics"); !strings.Contains(text, want+"\n") {
@@ -238,7 +254,6 @@ func TestReadyzTellsTheTruthAboutAnOutage(t *testing.T) {
 		}
 	}
 	stop()
-	r.shut()
 }
 
 // startListening starts "rsctl run" of one queue and returns where it serves.
@@ -249,7 +264,7 @@ func startListening(t *testing.T, broker, queue string) (base string, stop func(
 	if err := os.WriteFile(filepath.Join(dir, "queues.yaml"), []byte(spec), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a hang is a failure, soon
+	ctx, cancel := context.WithTimeout(context.Background(), 5*patience) // a hang is a failure, soon
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, "rsctl", "-f", filepath.Join(dir, "queues.yaml"), "run", "--listen", "127.0.0.1:0")
 	log, err := cmd.StderrPipe()

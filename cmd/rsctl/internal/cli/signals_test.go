@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -30,13 +29,13 @@ func startSlowRun(t *testing.T) *slowRun {
 	dir, queue := t.TempDir(), "cli-slow-"+strings.ToLower(rand.Text()[:8])
 	script := "echo started; mkfifo go; read x < go; echo finished\n"
 	spec := fmt.Sprintf("version: 1\nbroker: {url: %q}\ndeclare_topology: true\nqueues:\n"+
-		"  - {name: %s, type: classic, handler: {exec: [sh, ./slow.sh], timeout: 2m}}\n", brokerURL(t), queue)
+		"  - {name: %s, type: classic, handler: {exec: [sh, ./slow.sh], timeout: 1h}}\n", brokerURL(t), queue)
 	for name, text := range map[string]string{"slow.sh": script, "queues.yaml": spec} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a hang is a failure, soon
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience) // a hang is a failure
 	t.Cleanup(cancel)
 	r := &slowRun{Cmd: exec.CommandContext(ctx, "rsctl", "-f", filepath.Join(dir, "queues.yaml"), "run"), dir: dir, queue: queue}
 	log, err := r.StderrPipe()
@@ -45,10 +44,10 @@ func startSlowRun(t *testing.T) *slowRun {
 	}
 	r.lines = bufio.NewScanner(log)
 	t.Cleanup(func() { deleteQueue(t, queue) })
-	if code, _, errs := runMain(t, "", "-f", filepath.Join(dir, "queues.yaml"), "apply"); code != exitOK {
+	if code, _, errs := runMain(t, "", "-f", filepath.Join(dir, "queues.yaml"), "apply", "--timeout", "2m"); code != exitOK {
 		t.Fatalf("apply: %s", errs)
 	}
-	if code, _, errs := runMain(t, "", "-f", filepath.Join(dir, "queues.yaml"), "publish", queue, "--body", "x"); code != exitOK {
+	if code, _, errs := runMain(t, "", "-f", filepath.Join(dir, "queues.yaml"), "publish", queue, "--body", "x", "--timeout", "2m"); code != exitOK {
 		t.Fatalf("publish: %s", errs)
 	}
 	if err := r.Start(); err != nil {
@@ -153,7 +152,7 @@ func TestTheSecondSignalStopsAtOnceAndLosesNothing(t *testing.T) {
 	if code := r.finish(t); code != exitFailure {
 		t.Errorf("exit code %d, want %d", code, exitFailure)
 	}
-	if n := messagesIn(t, r.queue); n != 1 {
-		t.Errorf("%d messages in the queue, want the unfinished one back", n)
+	if !poll(func() bool { return messagesIn(t, r.queue) == 1 }) {
+		t.Errorf("%d messages in the queue, want the unfinished one back", messagesIn(t, r.queue))
 	}
 }

@@ -18,13 +18,14 @@ type Batch struct {
 type collector struct {
 	batch Batch
 	held  []*delivery
-	timer *time.Timer // since the first delivery
+	keys  map[string]bool // of held: nothing else that runs has one of them
+	timer *time.Timer     // since the first delivery came in
 	due   bool
 }
 
 func (b *collector) add(d *delivery) {
 	if len(b.held) == 0 {
-		b.timer = time.NewTimer(b.batch.Wait)
+		b.timer = time.NewTimer(b.batch.Wait - time.Since(d.arrived))
 	}
 	b.held = append(b.held, d)
 	b.due = b.due || b.full()
@@ -56,6 +57,7 @@ func (c *consumer) readBatches(st stages, sub *subscription, deliveries <-chan a
 	b := &collector{batch: c.q.Batch}
 	stopping, lost := st.intake.Done(), sub.ctx.Done()
 	for {
+		c.fill(st, sub, b)
 		in, slots := deliveries, c.slots
 		if b.full() {
 			in = nil
@@ -68,15 +70,19 @@ func (c *consumer) readBatches(st stages, sub *subscription, deliveries <-chan a
 			stopping = nil
 			c.lastBatch(st, b)
 			c.stopConsuming(sub)
+			c.endAll(c.order.evict(sub))
 		case <-lost:
 			lost = nil
-			c.endAll(b.take())
+			c.abandon(b.take())
+			c.endAll(c.order.evict(sub))
+		case <-c.order.freed: // there may be something to fill the batch with
 		case <-b.waited():
 			b.due = true
 		case slots <- struct{}{}:
 			c.runBatch(st, b.take())
 		case raw, open := <-in:
 			if !open {
+				c.endAll(c.order.evict(sub))
 				c.finishBatch(st, sub, b)
 				return
 			}
@@ -85,13 +91,25 @@ func (c *consumer) readBatches(st stages, sub *subscription, deliveries <-chan a
 	}
 }
 
-// collect adds d to the batch, unless no batch may start any more.
+// collect adds d to the batch, or lets it wait for its key, unless no batch may
+// start any more.
 func (c *consumer) collect(st stages, b *collector, d *delivery) {
-	if st.stopping() || d.sub.err() != nil {
-		c.endAll([]*delivery{d})
-		return
+	d.key = c.q.Order.key(c.queue, c.q.Policy.Type, d)
+	at := refused
+	if !c.over(st, d.sub) {
+		at = c.order.join(st, b, d)
 	}
-	b.add(d)
+	switch at {
+	case first:
+		b.add(d)
+	case refused:
+		c.endAll([]*delivery{d})
+	}
+}
+
+// over reports whether nothing that came by sub may start any more.
+func (c *consumer) over(st stages, sub *subscription) bool {
+	return st.stopping() || sub.err() != nil || sub.resting()
 }
 
 // lastBatch runs what has been collected if that is possible without waiting.
@@ -104,7 +122,7 @@ func (c *consumer) lastBatch(st stages, b *collector) {
 	case c.slots <- struct{}{}:
 		c.runBatch(st, ds)
 	default:
-		c.endAll(ds)
+		c.abandon(ds)
 	}
 }
 
@@ -119,6 +137,12 @@ func (c *consumer) finishBatch(st stages, sub *subscription, b *collector) {
 		c.runBatch(st, ds)
 		return
 	}
+	c.abandon(ds)
+}
+
+// abandon ends a batch that no hook will see.
+func (c *consumer) abandon(ds []*delivery) {
+	c.order.release(keysOf(ds))
 	c.endAll(ds)
 }
 

@@ -10,9 +10,10 @@ import (
 )
 
 // handleBatch is what handle is for deliveries of one subscription that share a
-// hook call: one slot, one turn of the rate, and a settlement for each.
+// hook call: one slot, one turn of the rate and of each key, and a settlement for
+// each.
 func (c *consumer) handleBatch(st stages, ds []*delivery) {
-	sub := ds[0].sub
+	sub, keys := ds[0].sub, keysOf(ds)
 	ds = slices.DeleteFunc(ds, func(d *delivery) bool {
 		c.understand(d)
 		if !c.succeeded(d) {
@@ -27,7 +28,10 @@ func (c *consumer) handleBatch(st stages, ds []*delivery) {
 	if len(ds) > 0 {
 		outcomes, answered = c.answerBatch(st, ds)
 	}
-	free := func() { <-c.slots }
+	free := func() {
+		c.order.release(keys)
+		<-c.slots
+	}
 	if sub.err() != nil {
 		defer free() // the next batch may hold the redeliveries: lost acks must be known by then
 	} else {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -119,25 +118,13 @@ func TestABatchIsAFailureToTheBreakerWhenNoMessageIsDone(t *testing.T) {
 	})
 }
 
-func TestABatchNeedsAHookThatTakesItAndNoOrder(t *testing.T) {
+func TestABatchNeedsAHookThatTakesIt(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct {
-		name string
-		q    Queue
-		want string
-	}{
-		{"a hook for one message", Queue{Hook: hookFunc(nil)}, "takes no batches"},
-		{"an order", Queue{Hook: batchFunc(ackAll), Order: Order{By: OrderByRoutingKey}}, "cannot be ordered"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			tt.q.Policy, tt.q.Batch = settle.Policy{Queue: "q"}, Batch{Size: 2}
-			log, _ := bufferedLog()
-			err := Run(t.Context(), t.Context(), Config{Queues: []Queue{tt.q}, Log: log})
-			if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), `"q"`) {
-				t.Errorf("Run() = %v, want an error about %q", err, tt.want)
-			}
-		})
+	log, _ := bufferedLog()
+	q := Queue{Policy: settle.Policy{Queue: "q"}, Hook: hookFunc(nil), Batch: Batch{Size: 2}}
+	err := Run(t.Context(), t.Context(), Config{Queues: []Queue{q}, Log: log})
+	if err == nil || err.Error() != `queue "q": its hook takes no batches` {
+		t.Errorf("Run() = %v, want an error about the hook", err)
 	}
 }
 

@@ -89,7 +89,7 @@ func (c *consumer) consume(st stages, s *session) {
 			c.log.Debug("consuming", keyConsumerTag, sub.tag)
 			tell(c.obs, Consuming{c.queue})
 			c.handlers.Go(func() { sub.watch(s.ctx) })
-			if c.q.Order.By != "" {
+			if c.q.Order.By != "" && c.q.Batch.Size == 0 { // batches clear up themselves
 				c.handlers.Go(func() { c.clearWaiting(st, sub) })
 			}
 			if c.q.Batch.Size > 0 {

@@ -69,7 +69,7 @@ func (h *brokenHook) seen() ([]time.Time, int) {
 // any settlement.
 func unsentDelivery() *delivery {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	return &delivery{sub: &subscription{ctx: ctx, cancel: cancel, known: make(chan struct{})}}
+	return &delivery{sub: &subscription{ctx: ctx, cancel: cancel, known: make(chan struct{})}, arrived: time.Now()}
 }
 
 func TestOneDeliveryAtATimeProbesABrokenHook(t *testing.T) {

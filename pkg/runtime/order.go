@@ -22,7 +22,8 @@ const (
 // Order makes the deliveries that share a key run one at a time, in the order
 // they came in; the zero Order orders nothing. It holds within one process. A
 // delivery without the key, or with an empty one, is not ordered. A message that
-// is retried lets the next one of its key run, and comes again later.
+// is retried lets the next one of its key run, and comes again later. With a
+// [Batch], a call may have several deliveries of one key, in their order.
 type Order struct {
 	By     OrderKey
 	Header string // with OrderByHeader
@@ -58,9 +59,15 @@ func keyText(v any) string {
 type order struct {
 	mu      sync.Mutex
 	waiting map[string][]*delivery // a key is there while one of its deliveries runs
+
+	// With batches:
+	free  []string      // keys of waiting that nothing runs of
+	freed chan struct{} // has one when free may have become longer
 }
 
-func newOrder() *order { return &order{waiting: map[string][]*delivery{}} }
+func newOrder() *order {
+	return &order{waiting: map[string][]*delivery{}, freed: make(chan struct{}, 1)}
+}
 
 // place is what became of a delivery that came in.
 type place int

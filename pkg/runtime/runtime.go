@@ -63,7 +63,7 @@ type Queue struct {
 	Rate        float64       // hook calls per second, at most; 0: no limit
 	Breaker     Breaker
 	Order       Order
-	Batch       Batch // needs a Hook that is a hooks.BatchHook, and no Order
+	Batch       Batch // needs a Hook that is a hooks.BatchHook
 	Consumer    Consumer
 	Publisher   Publisher
 	// DeadLetterRoute says that a rejected message is known to have somewhere to
@@ -97,9 +97,6 @@ func (q Queue) checkBatch() error {
 	}
 	if _, ok := q.Hook.(hooks.BatchHook); !ok {
 		return fmt.Errorf("queue %q: its hook takes no batches", q.Policy.Queue)
-	}
-	if q.Order != (Order{}) {
-		return fmt.Errorf("queue %q: a batch cannot be ordered by key", q.Policy.Queue)
 	}
 	return nil
 }

@@ -98,6 +98,16 @@ func (s *subscription) rest(err error) {
 	}
 }
 
+// resting reports whether rest has noted that.
+func (s *subscription) resting() bool {
+	select {
+	case <-s.known:
+		return errors.Is(s.why, errPaused)
+	default:
+		return false
+	}
+}
+
 // reason is why the consumer ended. The deliveries end a moment before the
 // client library says why.
 func (s *subscription) reason() error {

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/spec"
@@ -90,6 +91,33 @@ func TestDocsWorkerLines(t *testing.T) {
 	}
 }
 
+// So are the batches that it shows.
+func TestDocsBatches(t *testing.T) {
+	t.Parallel()
+	text := snippets(t, "json")
+	var shown, real []map[string]any
+	if err := json.Unmarshal([]byte(text[3]), &shown); err != nil {
+		t.Fatal(err)
+	}
+	ms := []hooks.Message{
+		{Queue: "rows", RoutingKey: "rows", Attempt: 1, Body: []byte(`{"sku":"A-1"}`)},
+		{Queue: "rows", RoutingKey: "rows", Attempt: 2, Body: []byte{0xff, 0}},
+	}
+	if err := json.Unmarshal([]byte("["+string(appendMessages(nil, ms, ','))+"]"), &real); err != nil || len(shown) != len(real) {
+		t.Fatalf("%v; the page shows %d messages", err, len(shown))
+	}
+	for i := range shown {
+		for field, value := range shown[i] {
+			if fmt.Sprint(real[i][field]) != fmt.Sprint(value) {
+				t.Errorf("%s of message %d: the page shows %v, an endpoint gets %v", field, i+1, value, real[i][field])
+			}
+		}
+	}
+	wantOutcomes(t, batchAnswer([]byte(text[4]), 2), []hooks.Outcome{
+		{Verdict: hooks.Ack}, {Verdict: hooks.RetryAfter, Delay: 30 * time.Second, Reason: "the row is locked"},
+	})
+}
+
 // The page names every variable and every header, and the limits are the
 // code's.
 func TestDocsNames(t *testing.T) {
@@ -106,6 +134,9 @@ func TestDocsNames(t *testing.T) {
 	for _, f := range e.fields(&m) {
 		want = append(want, f.name)
 	}
+	for _, f := range e.batchFields([]hooks.Message{m}) {
+		want = append(want, f.name, f.value)
+	}
 	for what, bytes := range map[string]int{
 		"A value over %s is left out":          maxEnvValue,
 		"all headers together over %s.":        maxEnvHeaders,
@@ -114,6 +145,7 @@ func TestDocsNames(t *testing.T) {
 		"A line is logged up to %s":            maxLine,
 		"a stream up to %s":                    maxStream,
 		"More than one line, more than %s":     maxAnswer,
+		"Descriptor 4 takes %s for each":       maxAnswer,
 		"Reasons are cut at %s":                maxReason,
 		"At most %s of a response's body":      maxBody,
 		"a process may have %s logged":         maxStream,

@@ -66,18 +66,38 @@ func (c *command) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, e
 	if ctx.Err() != nil {
 		return hooks.Outcome{Reason: stopReason(ctx, c.h.Timeout)}, nil
 	}
-	r, err := c.start(ctx, &m)
-	if err != nil {
+	e, err := c.run(ctx, c.input(&m))
+	switch {
+	case err != nil:
 		return hooks.Outcome{}, err
+	case e.stopped != "":
+		return hooks.Outcome{Reason: e.stopped}, nil
+	}
+	return withReply(c.outcome(e.status, e.running), e.reply), nil
+}
+
+// ended is a process that is gone.
+type ended struct {
+	*running
+	status  syscall.WaitStatus
+	stopped string // why it was stopped; "": it has ended by itself
+}
+
+// run starts a process and waits for its end.
+func (c *command) run(ctx context.Context, in *input) (ended, error) {
+	r, err := c.start(ctx, in)
+	if err != nil {
+		return ended{}, err
 	}
 	status, stopped, err := r.wait(ctx, c.grace)
 	if err != nil {
-		return hooks.Outcome{}, c.unavailable(err)
+		return ended{}, c.unavailable(err)
 	}
+	e := ended{running: r, status: status}
 	if stopped {
-		return hooks.Outcome{Reason: joinReason(stopReason(ctx, c.h.Timeout), r.stderr.lastLine())}, nil
+		e.stopped = joinReason(stopReason(ctx, c.h.Timeout), r.stderr.lastLine())
 	}
-	return withReply(c.outcome(status, r), r.reply), nil
+	return e, nil
 }
 
 // withReply adds what an acknowledging process has written to its standard
@@ -97,8 +117,16 @@ func withReply(o hooks.Outcome, reply *head) hooks.Outcome {
 // ended.
 func (c *command) outcome(status syscall.WaitStatus, r *running) hooks.Outcome {
 	if len(r.answer.buf) > 0 {
+		if len(r.answer.buf) > r.answer.limit {
+			return hooks.Outcome{Reason: fmt.Sprintf("malformed answer on descriptor 4: longer than %d bytes", r.answer.limit)}
+		}
 		return answerLine(string(r.answer.buf))
 	}
+	return c.exitOutcome(status, r)
+}
+
+// exitOutcome reads how the process ended.
+func (c *command) exitOutcome(status syscall.WaitStatus, r *running) hooks.Outcome {
 	if status.Signaled() {
 		return hooks.Outcome{Reason: joinReason(describeEnd(status), r.stderr.lastLine())}
 	}
@@ -122,9 +150,6 @@ func (c *command) outcome(status syscall.WaitStatus, r *running) hooks.Outcome {
 // answerLine reads what a process wrote to descriptor 4. Two lines are no
 // answer: guessing which of them was meant could acknowledge a failure.
 func answerLine(text string) hooks.Outcome {
-	if len(text) > maxAnswer {
-		return hooks.Outcome{Reason: fmt.Sprintf("malformed answer on descriptor 4: longer than %d bytes", maxAnswer)}
-	}
 	text = strings.TrimSpace(text)
 	if strings.ContainsAny(text, "\r\n") {
 		return hooks.Outcome{Reason: "malformed answer on descriptor 4: more than one line"}

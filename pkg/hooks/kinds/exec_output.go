@@ -51,7 +51,7 @@ func (h *head) take(p []byte) { h.buf = append(h.buf, p[:min(len(p), h.limit+1-l
 // outputLog turns one stream of a process into log records, one a line.
 type outputLog struct {
 	c      *command
-	m      *hooks.Message // nil: of a process that serves many deliveries
+	m      *hooks.Message // nil: of a process for several deliveries
 	pid    int            // logged when set
 	stream string
 

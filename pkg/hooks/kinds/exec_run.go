@@ -7,8 +7,6 @@ import (
 	"sync"
 	"syscall"
 	"time"
-
-	"github.com/rsctl/rsctl/pkg/hooks"
 )
 
 const (
@@ -49,21 +47,20 @@ type read struct {
 type taker interface{ take(p []byte) }
 
 // connect makes the pipes.
-func (c *command) connect(m *hooks.Message) (*running, error) {
+func (c *command) connect(in *input) (*running, error) {
 	r := &running{
-		stdout: &outputLog{c: c, m: m, stream: "stdout"},
-		stderr: &outputLog{c: c, m: m, stream: "stderr"},
-		answer: &head{limit: maxAnswer},
+		stdout: &outputLog{c: c, m: in.m, stream: "stdout"},
+		stderr: &outputLog{c: c, m: in.m, stream: "stderr"},
+		answer: &head{limit: in.answer},
 	}
 	var stdout taker = r.stdout
 	if c.h.Reply {
 		r.reply = &head{limit: maxReply}
 		stdout = r.reply
 	}
-	metadata := appendMetadata(make([]byte, 0, 1024), m)
 	err := errors.Join(
-		r.input(m.Body), r.output(stdout), r.output(r.stderr),
-		r.input(metadata), r.output(r.answer),
+		r.input(in.stdin), r.output(stdout), r.output(r.stderr),
+		r.input(in.metadata), r.output(r.answer),
 	)
 	if err != nil {
 		r.abandon()

@@ -15,8 +15,25 @@ import (
 // soon.
 const busyFor = time.Second
 
-// start runs the command for m. An error means that it did not start.
-func (c *command) start(ctx context.Context, m *hooks.Message) (*running, error) {
+// An input is what a process gets: one delivery, or a batch.
+type input struct {
+	m        *hooks.Message // nil: a batch
+	stdin    []byte
+	metadata []byte // of descriptor 3
+	answer   int    // how long an answer on descriptor 4 may be
+	env      func(dir string) environ
+}
+
+// input is what the process gets for m.
+func (c *command) input(m *hooks.Message) *input {
+	return &input{
+		m: m, stdin: m.Body, metadata: appendMetadata(make([]byte, 0, 1024), m), answer: maxAnswer,
+		env: func(dir string) environ { return deliveryEnv(c.env, dir, m) },
+	}
+}
+
+// start runs the command. An error means that it did not start.
+func (c *command) start(ctx context.Context, in *input) (*running, error) {
 	dir, err := c.workDir()
 	if err != nil {
 		return nil, c.unavailable(err)
@@ -25,15 +42,15 @@ func (c *command) start(ctx context.Context, m *hooks.Message) (*running, error)
 	if err != nil {
 		return nil, c.unavailable(err)
 	}
-	r, err := c.connect(m)
+	r, err := c.connect(in)
 	if err != nil {
 		return nil, c.unavailable(c.explainStart(path, err))
 	}
-	env := deliveryEnv(c.env, dir, m)
+	env := in.env(dir)
 	r.pid, err = c.spawn(ctx, path, r.attr(dir, env.vars))
-	if errors.Is(err, syscall.E2BIG) && len(m.Headers) > 0 {
-		env.omitted = len(m.Headers)
-		r.pid, err = c.spawn(ctx, path, r.attr(dir, withoutHeaders(c.env, dir, m)))
+	if errors.Is(err, syscall.E2BIG) && in.m != nil && len(in.m.Headers) > 0 {
+		env.omitted = len(in.m.Headers)
+		r.pid, err = c.spawn(ctx, path, r.attr(dir, withoutHeaders(c.env, dir, in.m)))
 	}
 	if err != nil {
 		r.abandon()
@@ -42,7 +59,7 @@ func (c *command) start(ctx context.Context, m *hooks.Message) (*running, error)
 	if env.omitted > 0 {
 		c.warn.Do(func() {
 			c.log(slog.LevelWarn, "headers left out of the hook's environment; descriptor 3 has them",
-				m, slog.Int("headers", env.omitted))
+				in.m, slog.Int("headers", env.omitted))
 		})
 	}
 	r.begin()

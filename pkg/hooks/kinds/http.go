@@ -134,25 +134,38 @@ func (e *endpoint) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, 
 	if e.h.Reply && o.Verdict == hooks.Ack {
 		return e.withReply(ctx, res, o), nil
 	}
+	return e.explained(res, o), nil
+}
+
+// explained reads what is left of res and adds the reason of an outcome that has
+// none of its own.
+func (e *endpoint) explained(res *http.Response, o hooks.Outcome) hooks.Outcome {
 	line := firstLine(res)
 	if o.Verdict != hooks.Ack && o.Reason == "" {
 		o.Reason = joinReason(statusLine(res), line)
 	}
-	return o, nil
+	return o
 }
 
-// send posts m. The transport is used without http.Client, which would follow
-// redirects.
+// send posts m.
 func (e *endpoint) send(ctx context.Context, m *hooks.Message) (*http.Response, error) {
-	fields, err := e.signers.sign(e.fields(m), m, time.Now())
-	if err != nil {
-		return nil, err
+	return e.post(ctx, e.fields(m), m.Body, func() string { return webhookID(m) })
+}
+
+// post sends a request, signed with the id if there is a secret. The transport is
+// used without http.Client, which would follow redirects.
+func (e *endpoint) post(ctx context.Context, fields []field, body []byte, id func() string) (*http.Response, error) {
+	if len(e.signers) > 0 {
+		var err error
+		if fields, err = e.signers.sign(fields, id(), body, time.Now()); err != nil {
+			return nil, err
+		}
 	}
-	if e.wire != nil && len(m.Body) <= maxWireBody {
-		return e.wire.post(ctx, fields, m.Body)
+	if e.wire != nil && len(body) <= maxWireBody {
+		return e.wire.post(ctx, fields, body)
 	}
 	e.fresh.Do(e.transport.CloseIdleConnections) // it knows no greatest age
-	return e.transport.RoundTrip(e.request(ctx, fields, m.Body))
+	return e.transport.RoundTrip(e.request(ctx, fields, body))
 }
 
 // request is the POST as the transport takes it.

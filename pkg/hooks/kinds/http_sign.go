@@ -57,16 +57,12 @@ func (s signers) checkNames(headers []spec.EnvVar) error {
 	return nil
 }
 
-// sign appends the headers that sign a request for m made now.
-func (s signers) sign(fields []field, m *hooks.Message, now time.Time) ([]field, error) {
-	if len(s) == 0 {
-		return fields, nil
-	}
-	id := webhookID(m)
+// sign appends the headers that sign a request with this body made now.
+func (s signers) sign(fields []field, id string, body []byte, now time.Time) ([]field, error) {
 	signatures := make([]string, len(s))
 	for i, w := range s {
 		var err error
-		if signatures[i], err = w.Sign(id, now, m.Body); err != nil {
+		if signatures[i], err = w.Sign(id, now, body); err != nil {
 			return nil, fmt.Errorf("cannot sign the request: %w", err)
 		}
 	}

@@ -24,14 +24,20 @@ func appendRequest(b []byte, m *hooks.Message) []byte {
 
 // appendBatch is appendRequest for several messages in one request.
 func appendBatch(b []byte, ms []hooks.Message) []byte {
-	b = append(b, `,"messages":[`...)
+	b = appendMessages(append(b, `,"messages":[`...), ms, ',')
+	return append(b, "]}\n"...)
+}
+
+// appendMessages appends each message as an object, with a separator between
+// them. Every kind of hook gets the messages of a batch in this form.
+func appendMessages(b []byte, ms []hooks.Message, between byte) []byte {
 	for i := range ms {
 		if i > 0 {
-			b = append(b, ',')
+			b = append(b, between)
 		}
 		b = append(appendMessage(append(b, '{'), &ms[i]), '}')
 	}
-	return append(b, "]}\n"...)
+	return b
 }
 
 // appendMessage appends the fields of one message, its body first.

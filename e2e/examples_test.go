@@ -59,7 +59,7 @@ func wantHandlerFiles(t *testing.T, s *spec.Spec) {
 
 func TestEveryExampleThatRunsNowCanBeAppliedAndChecked(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"orders.yaml", "payments.yaml", "webhook.yaml", "topology.yaml", "workers.yaml"} {
+	for _, name := range []string{"orders.yaml", "payments.yaml", "webhook.yaml", "topology.yaml", "workers.yaml", "batches.yaml"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := harness.NewBroker(t)

@@ -25,7 +25,7 @@ func three() []hooks.Message {
 // handleBatch runs a batch through the hook and fails on an unavailable one.
 func handleBatch(t *testing.T, hook hooks.Hook, ms []hooks.Message) []hooks.Outcome {
 	t.Helper()
-	got, err := hook.(hooks.BatchHook).HandleBatch(deadline(t, time.Minute), ms)
+	got, err := hook.(hooks.BatchHook).HandleBatch(deadline(t, patience), ms)
 	if err != nil {
 		t.Fatalf("HandleBatch() error = %v, want none", err)
 	}
@@ -75,7 +75,7 @@ func TestBatchesOfEveryKind(t *testing.T) {
 			})
 			t.Run("an answer that cannot be read fails every message", func(t *testing.T) {
 				t.Parallel()
-				wantAllFailed(t, k.babbles, deadline(t, time.Minute), "")
+				wantAllFailed(t, k.babbles, deadline(t, patience), "")
 			})
 			t.Run("an endless answer comes to an end", func(t *testing.T) {
 				t.Parallel()
@@ -85,7 +85,7 @@ func TestBatchesOfEveryKind(t *testing.T) {
 			})
 			t.Run("a hook that is not there is an error, not an outcome", func(t *testing.T) {
 				t.Parallel()
-				got, err := k.absent.(hooks.BatchHook).HandleBatch(deadline(t, time.Minute), three())
+				got, err := k.absent.(hooks.BatchHook).HandleBatch(deadline(t, patience), three())
 				if got != nil || !errors.Is(err, hooks.ErrUnavailable) {
 					t.Errorf("got %+v, %v, want ErrUnavailable", got, err)
 				}

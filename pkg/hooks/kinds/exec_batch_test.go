@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -124,14 +126,25 @@ func TestExecBatchLargerThanAPipe(t *testing.T) {
 
 func TestExecBatchTimeoutKillsTheWholeGroup(t *testing.T) {
 	t.Parallel()
-	h := sh(t, `trap '' TERM; sh -c 'echo $$ >> pids; echo ready >&2; while :; do sleep 1; done' & echo $$ >> pids; printf 'ack\nack\nack\n' >&4; wait`)
-	h.Timeout, h.KillGrace = 4*time.Second, 200*time.Millisecond // by then it is ready
-	got, err := newHook(t, h, Options{}).(hooks.BatchHook).HandleBatch(deadline(t, h.Timeout), three())
+	h := sh(t, `trap '' TERM; printf 'ack\nack\nack\n' >&4; echo $$ >> pids
+		sh -c 'echo ready >&2; echo $$ >> pids; while :; do sleep 1; done' & wait`)
+	h.KillGrace = 200 * time.Millisecond
+	pids, ctx := filepath.Join(h.Dir, "pids"), newOverdue()
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		defer ctx.pass()
+		eventually(t, "both processes", func() bool {
+			data, _ := os.ReadFile(pids)
+			return bytes.Count(data, []byte("\n")) == 2
+		})
+	})
+	got, err := newHook(t, h, Options{}).(hooks.BatchHook).HandleBatch(ctx, three())
+	waiting.Wait()
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantOutcomes(t, got, forAll(hooks.Outcome{Reason: "timed out after 4s: ready"}, 3))
-	wantGone(t, filepath.Join(h.Dir, "pids"))
+	wantOutcomes(t, got, forAll(hooks.Outcome{Reason: "timed out after 30s: ready"}, 3))
+	wantGone(t, pids)
 }
 
 func TestExecBatchOutputIsLoggedWithItsBounds(t *testing.T) {

@@ -37,7 +37,7 @@ func notes(s *spec.Spec, q *spec.Queue) []note {
 		out = append(out, note{"order", orderNote(q)})
 	}
 	if q.Batch != nil {
-		out = append(out, note{"batch", fmt.Sprintf("one handler call for up to %d messages, or for what has come within %s of the first. Each is settled on its own, by its own outcome or by one for all; an answer of another length is a failed attempt of each.", q.Batch.Size, short(q.Batch.Wait))})
+		out = append(out, note{"batch", batchNote(q)})
 	}
 	if q.Rate > 0 {
 		out = append(out, note{"rate", fmt.Sprintf("at most one handler call every %s, in each process.", short(time.Duration(float64(time.Second)/q.Rate)))})
@@ -231,6 +231,10 @@ func handlerNote(s *spec.Spec, q *spec.Queue) string {
 	return fmt.Sprintf("%s %s, in %s%s", h.Kind, strings.Join(words, " "), h.Dir, limits)
 }
 
+func batchNote(q *spec.Queue) string {
+	return fmt.Sprintf("one handler call for up to %d messages, or for what has come within %s of the first. Each is settled on its own, by its own outcome or by one for all; an answer of another length is a failed attempt of each.", q.Batch.Size, short(q.Batch.Wait))
+}
+
 // orderKeys names what an ordered queue goes by.
 var orderKeys = map[string]string{
 	"routing_key":    "the routing key of the first delivery",
@@ -242,7 +246,11 @@ func orderNote(q *spec.Queue) string {
 	if text, ok := orderKeys[q.OrderedBy.By]; ok {
 		key = text
 	}
-	text := fmt.Sprintf("messages that share %s run one at a time, in order; those without it run in any order. A retried message comes back later: the next of its key does not wait for it.", key)
+	turn := "run one at a time, in order"
+	if q.Batch != nil {
+		turn = "are in one batch at a time, in order"
+	}
+	text := fmt.Sprintf("messages that share %s %s; those without it run in any order. A retried message comes back later: the next of its key does not wait for it.", key, turn)
 	if q.Consumer.SingleActive || q.Consumer.Exclusive {
 		return text
 	}

@@ -54,11 +54,10 @@ func refusals(s *spec.Spec, q *spec.Queue) []refusal {
 	if q.Handler == nil {
 		return []refusal{{q.Pos, "has no handler, so run cannot consume it"}}
 	}
-	out := unsupportedKeys(q)
 	if q.Type == spec.Quorum {
-		out = append(out, pairRefusals(s, q)...)
+		return pairRefusals(s, q)
 	}
-	return out
+	return nil
 }
 
 // pairRefusals holds the rule that a quorum queue's limit is the server's: it

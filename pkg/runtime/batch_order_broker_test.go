@@ -118,6 +118,30 @@ func TestOrderedBatchesRunAKeyOneAtATimeAndInOrder(t *testing.T) {
 	}
 }
 
+func TestOrderedBatchesKeepTheirOrderWhileTheHookCannotBeRun(t *testing.T) {
+	t.Parallel()
+	const messages = 300
+	b := newBench(t)
+	q := b.keyedQueue(settle.Quorum, messages, 5)
+	h := &batchOrderHook{orderHook: newOrderHook()}
+	var tries atomic.Int64
+	hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
+		if tries.Add(1) <= 3 {
+			return nil, errGone
+		}
+		return h.HandleBatch(ms)
+	})
+	cfg := b.config(inBatches(q, settle.Quorum, hook, Batch{16, 5 * time.Millisecond}))
+	var ends endings
+	cfg.Observer = &ends
+	run := b.start(cfg)
+	b.eventually("an ack of each message", func() bool { return ends.of("ack") == messages })
+	if err := run.stop(); err != nil {
+		t.Errorf("Run() = %v", err)
+	}
+	h.verdict(t, messages)
+}
+
 func TestADrainHandsBackWhatWaitsForTheKeyOfABatch(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -69,7 +69,7 @@ func (b *broker) queue(args amqp.Table) string {
 
 func (b *broker) publish(queue string, p amqp.Publishing) error {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 2*time.Minute)
 	defer cancel()
 	confirm, err := b.ch.PublishWithDeferredConfirmWithContext(ctx, "", queue, true, false, p)
 	if err != nil {
@@ -103,8 +103,8 @@ func (b *broker) consume(queue string) func() *amqp.Delivery {
 				b.t.Fatal("the consumer was closed")
 			}
 			return &d
-		case <-time.After(20 * time.Second):
-			b.t.Fatal("no delivery in 20 s")
+		case <-time.After(2 * time.Minute):
+			b.t.Fatal("no delivery in 2 minutes")
 		}
 		return nil
 	}
@@ -255,7 +255,7 @@ func TestBrokerTakesAHeaderFrameOfTheNegotiatedSize(t *testing.T) {
 		if err == nil || err.Code != amqp.FrameError {
 			t.Errorf("the connection closed with %v, want 501", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Error("the connection is still open")
 	}
 }

@@ -158,6 +158,8 @@ func TestBatchesExampleAuditsEachCustomerInOrder(t *testing.T) {
 	b.Publish("", "audit", events...)
 	b.MustRsctl(env, "-f", example(t, "batches.yaml"), "run", "--drain", "--queue", "audit")
 
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, p := range a.problems[:min(len(a.problems), 5)] {
 		t.Error(p)
 	}

@@ -29,11 +29,12 @@ type consumer struct {
 	timers *timers
 	copier message.Copier
 
-	slots    chan struct{}  // one per running hook
-	order    *order         // who waits for another delivery of the same key
-	spare    chan *delivery // to goroutines that have nothing to do
-	handlers sync.WaitGroup // one per delivery in hand, and their subscriptions'
-	inHand   atomic.Int64   // the same, to be read
+	slots    chan struct{}             // one per running hook
+	order    *order                    // who waits for another delivery of the same key
+	spare    chan *delivery            // to goroutines that have nothing to do
+	handlers sync.WaitGroup            // one per delivery in hand, and their subscriptions'
+	inHand   atomic.Int64              // the same, to be read
+	returned atomic.Pointer[time.Time] // when a message last went back to a quorum queue
 	gate     *gate
 	rate     *pacer
 	lost     *lostAcks

@@ -70,6 +70,7 @@ func (c *consumer) end(d *delivery, o hooks.Outcome, step settle.Step, later *se
 
 // finish sends the settling frame and reports whether it went out.
 func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
+	c.requeued(step)
 	err := d.settle(step)
 	if err == nil {
 		tell(c.obs, Settled{c.queue, Ending(o.Verdict.String()), c.spent(d, step, o)})

@@ -121,15 +121,17 @@ func TestWhileAnAlarmIsOnSuccessesAreAckedAndTheQueueDrains(t *testing.T) {
 	must(t, s.whileRunning(t.Context(), "all but the failing to be acked during the alarm", func() bool {
 		a, err := s.ledger.Account(ledger.Found{}, ledger.Rules{Cap: attempts})
 		ready, readyErr := s.ready()
-		return err == nil && readyErr == nil && a.Acked == total-failing && ready == 0
+		return err == nil && readyErr == nil && a.Acked == total-failing && a.Duplicates == 0 && ready == 0
 	}))
 	must(t, s.stop()) // the failing ones wait for the alarm to end; the process must not
 	must(t, s.ctl(t, "set_vm_memory_high_watermark", "0.4"))
 	must(t, s.run())
 	must(t, s.rest(t.Context()))
 	a, err := s.ledger.Account(ledger.Found{}, ledger.Rules{Cap: attempts})
-	if err != nil || a.Acked != total || a.Duplicates > 0 {
-		t.Errorf("%d of %d are acked, %d more than once, %v", a.Acked, total, a.Duplicates, err)
+	// A copy that was sent just before the broker blocked its connection is in doubt
+	// when the process stops, and may arrive when the alarm is over.
+	if err != nil || a.Acked != total || a.Duplicates > failing {
+		t.Errorf("%d of %d are acked, %d more than once, %v; want at most the %d that fail", a.Acked, total, a.Duplicates, err, failing)
 	}
 }
 

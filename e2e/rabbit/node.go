@@ -12,7 +12,7 @@ import (
 )
 
 // startTimeout bounds one start; a loaded machine of two cores needs about 15 s.
-const startTimeout = 2 * time.Minute
+const startTimeout = 5 * time.Minute
 
 // A Node is one RabbitMQ server. Its methods are not safe for concurrent use,
 // except Ctl.

@@ -63,7 +63,10 @@ func killLeader(ctx context.Context, s *stage, _ plan) error {
 		Leader string `json:"leader"`
 	}
 	path := "queues/" + s.host.Name + "/" + s.fault.queues[0].name
-	if err := s.host.Manage(ctx, "GET", path, "", &state); err != nil {
+	err := until(ctx, "the management API to know the leader, which it learns every few seconds", func() bool {
+		return s.host.Manage(ctx, "GET", path, "", &state) == nil && state.Leader != ""
+	})
+	if err != nil {
 		return err
 	}
 	for i, n := range s.nodes {

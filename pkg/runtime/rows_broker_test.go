@@ -38,7 +38,7 @@ func modesOf(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const probe = "rt-probe-of-a-type"
+	probe := fmt.Sprintf("rt-probe-%d-%d", os.Getpid(), queueSeq.Add(1))
 	err = ch.ExchangeDeclare(probe, topology.DelayedMessageType, false, true, false, false, amqp.Table{"x-delayed-type": "direct"})
 	switch {
 	case err == nil:

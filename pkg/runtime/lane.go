@@ -193,7 +193,7 @@ func (ln *lane) ended(err error) error {
 	}
 	select {
 	case <-ln.over:
-	case <-time.After(time.Second): // the library has marked the channel closed and is about to say why
+	case <-time.After(whyWithin): // the library has marked the channel closed and is about to say why
 		return errors.Join(errUnknown, err)
 	}
 	if why := ln.why; why != nil && why.Server && !isConnectionError(why) {

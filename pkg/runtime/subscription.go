@@ -108,13 +108,17 @@ func (s *subscription) resting() bool {
 	}
 }
 
+// whyWithin is how long after the end of a channel the client library may take to
+// say why: a moment, but on a busy machine.
+const whyWithin = 5 * time.Second
+
 // reason is why the consumer ended. The deliveries end a moment before the
 // client library says why.
 func (s *subscription) reason() error {
 	select {
 	case <-s.known:
 		return s.why
-	case <-time.After(time.Second):
+	case <-time.After(whyWithin):
 		return errChannelClosed
 	}
 }

@@ -62,8 +62,8 @@ func appendMetadataList(b []byte, ms []hooks.Message) []byte {
 // on descriptor 4, and without any how the process ended.
 //
 // A process that answers line by line and ends before it is done has written
-// fewer, and perhaps one: that one speaks for all only at a successful end, or
-// it would ack messages that nobody has looked at.
+// fewer, and perhaps one: that one may retry all, but never ack or drop messages
+// that nobody has looked at. The exit code can do that for all.
 func (c *command) batchOutcomes(status syscall.WaitStatus, r *running, n int) []hooks.Outcome {
 	if len(r.answer.buf) == 0 {
 		return forAll(c.exitOutcome(status, r), n)
@@ -72,19 +72,17 @@ func (c *command) batchOutcomes(status syscall.WaitStatus, r *running, n int) []
 		return malformedLines(n, fmt.Sprintf("longer than %d bytes", r.answer.limit))
 	}
 	lines := strings.Split(strings.TrimSuffix(string(r.answer.buf), "\n"), "\n")
-	switch ended := status.Exited() && status.ExitStatus() == 0; {
-	case len(lines) == n, len(lines) == 1 && ended:
-	case ended:
-		return malformedLines(n, fmt.Sprintf("%d lines for %d messages", len(lines), n))
-	default:
-		what := joinReason(describeEnd(status), r.stderr.lastLine())
-		return malformedLines(n, fmt.Sprintf("%d of %d lines, and %s", len(lines), n, what))
-	}
 	var each []hooks.Outcome
 	for _, line := range lines {
 		each = append(each, answerLine(line))
 	}
-	return hooks.Spread(each, n)
+	switch {
+	case len(each) == n, len(each) == 1 && each[0].Verdict != hooks.Ack && each[0].Verdict != hooks.Drop:
+		return hooks.Spread(each, n)
+	case status.Exited() && status.ExitStatus() == 0:
+		return malformedLines(n, fmt.Sprintf("%d of %d lines", len(lines), n))
+	}
+	return malformedLines(n, fmt.Sprintf("%d of %d lines, and %s", len(lines), n, joinReason(describeEnd(status), r.stderr.lastLine())))
 }
 
 func malformedLines(n int, why string) []hooks.Outcome {

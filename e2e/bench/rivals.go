@@ -68,17 +68,14 @@ func newTools(install bool) (*tools, error) {
 		return nil, err
 	}
 	scripts, err := filepath.Abs("e2e/bench/rivals")
-	if err == nil {
-		_, err = os.Stat(scripts)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("run it in the repository's folder: %w", err)
-	}
-	return &tools{install: install, dir: dir, scripts: scripts}, nil
+	return &tools{install: install, dir: dir, scripts: scripts}, err
 }
 
 // get returns nil when the rival can be run, installing it if that was asked for.
 func (t *tools) get(ctx context.Context, r rival) error {
+	if _, err := os.Stat(t.scripts); err != nil {
+		return fmt.Errorf("this is not the repository's folder: %w", err)
+	}
 	err := r.missing(ctx, t)
 	if err == nil || !t.install {
 		return err

@@ -3,6 +3,7 @@ package runtime
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -168,6 +169,9 @@ func (c *consumer) settle(st stages, d *delivery, o hooks.Outcome) {
 
 // report logs a failed attempt, once, with what becomes of the message.
 func (c *consumer) report(d *delivery, o hooks.Outcome, f settle.Facts, steps []settle.Step) {
+	if o.Verdict == hooks.Ack && !c.log.Enabled(context.Background(), slog.LevelDebug) {
+		return // of every message that goes well
+	}
 	attrs := []any{keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyOutcome, o.Verdict.String()}
 	if o.Verdict == hooks.Ack {
 		c.log.Debug("acked", attrs...)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -147,6 +148,44 @@ func TestExecProgramBeingWritten(t *testing.T) {
 	if o := handleWith(t, hook, hooks.Message{}); o.Verdict != hooks.Ack {
 		t.Errorf("got %+v, want Ack once the writer has closed the file", o)
 	}
+}
+
+// A deployment that copies over the program, again and again, fails no message:
+// it may only make the hook unavailable for a moment.
+func TestExecProgramBeingReplacedFailsNoMessage(t *testing.T) {
+	t.Parallel()
+	binary, err := os.ReadFile("/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := execHandler(t, "./job")
+	path := writeFile(t, filepath.Join(h.Dir, "job"), string(binary), 0o755)
+	hook := newHook(t, h, Options{})
+	var deploys sync.WaitGroup
+	done := make(chan struct{})
+	deploys.Go(func() {
+		again := time.NewTicker(20 * time.Millisecond)
+		defer again.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-again.C:
+				_ = os.WriteFile(path, binary, 0o755) // refused while the program runs
+			}
+		}
+	})
+	for acked := 0; acked < 100; {
+		o, err := hook.Handle(t.Context(), hooks.Message{})
+		switch {
+		case err == nil && o.Verdict == hooks.Ack:
+			acked++
+		case err == nil || !strings.Contains(err.Error(), "text file busy"):
+			t.Fatalf("got %+v, %v after %d messages, want Ack", o, err, acked)
+		}
+	}
+	close(done)
+	deploys.Wait()
 }
 
 func TestExecHidesSecretCommands(t *testing.T) {

@@ -27,6 +27,10 @@ const (
 	// maxAge is how long one connection is used, so that requests follow a name
 	// to its new address.
 	maxAge = time.Minute
+	// pingAfter is how long a connection of HTTP/2 may be silent before it is
+	// asked for a sign of life, and how long it has for that: a dead one would
+	// fail every call, because a timeout ends only the call.
+	pingAfter = 5 * time.Second
 	// dialFor bounds connecting, which goes on in the background after a
 	// request was given up.
 	dialFor              = 10 * time.Second
@@ -46,10 +50,11 @@ type endpoint struct {
 	fixed       []field // of every request
 	signers     signers
 
-	transport *http.Transport
-	wire      *wire // nil: every request takes the transport
-	fresh     *rate.Sometimes
-	warn      *rate.Sometimes
+	dial       dialFunc
+	proxy      func(*http.Request) (*url.URL, error)
+	transports transports
+	wire       *wire // nil: every request takes a transport
+	warn       *rate.Sometimes
 }
 
 func newHTTP(h *spec.Handler, o Options) (hooks.Hook, error) {
@@ -57,7 +62,7 @@ func newHTTP(h *spec.Handler, o Options) (hooks.Hook, error) {
 	if err != nil {
 		return nil, fmt.Errorf("handler url %q: %w", printable(h.URL.String(), 256), err)
 	}
-	e := &endpoint{h: h, opts: o, url: u, socket: socket, warn: &rate.Sometimes{Interval: time.Minute}, fresh: &rate.Sometimes{Interval: maxAge}}
+	e := &endpoint{h: h, opts: o, url: u, socket: socket, warn: &rate.Sometimes{Interval: time.Minute}}
 	if err := e.setHeaders(); err != nil {
 		return nil, err
 	}
@@ -73,15 +78,19 @@ func newHTTP(h *spec.Handler, o Options) (hooks.Hook, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.transport = newTransport(conf, o.Concurrency)
-	if socket != "" {
-		e.transport.Proxy = nil
-		e.transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return newDialer().DialContext(ctx, "unix", socket)
-		}
-	}
+	e.connect(conf)
 	e.wire = newWire(e)
 	return e, nil
+}
+
+// connect prepares how the endpoint is reached.
+func (e *endpoint) connect(conf *tls.Config) {
+	e.dial = newDialer().DialContext
+	e.proxy = http.ProxyFromEnvironment
+	if e.socket != "" {
+		e.proxy = nil
+	}
+	e.transports.build = func() *http.Transport { return e.newTransport(conf) }
 }
 
 // target splits a handler's URL into the Unix socket it names, if any, and what
@@ -95,22 +104,6 @@ func target(raw string) (socket string, u *url.URL, err error) {
 		return "", nil, errors.New("not an http:// or https:// URL with a host")
 	}
 	return "", u, nil
-}
-
-// newTransport keeps as many connections as calls may be in flight. Responses
-// are not decompressed: a small one could become gigabytes.
-func newTransport(conf *tls.Config, concurrency int) *http.Transport {
-	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            newDialer().DialContext,
-		TLSClientConfig:        conf,
-		TLSHandshakeTimeout:    dialFor,
-		ForceAttemptHTTP2:      true,
-		MaxIdleConnsPerHost:    concurrency,
-		IdleConnTimeout:        idleFor,
-		DisableCompression:     true,
-		MaxResponseHeaderBytes: maxResponseHeaders,
-	}
 }
 
 func newDialer() *net.Dialer { return &net.Dialer{Timeout: dialFor, KeepAlive: 30 * time.Second} }
@@ -152,8 +145,7 @@ func (e *endpoint) send(ctx context.Context, m *hooks.Message) (*http.Response, 
 	return e.post(ctx, e.fields(m), m.Body, func() string { return webhookID(m) })
 }
 
-// post sends a request, signed with the id if there is a secret. The transport is
-// used without http.Client, which would follow redirects.
+// post sends a request, signed with the id if there is a secret.
 func (e *endpoint) post(ctx context.Context, fields []field, body []byte, id func() string) (*http.Response, error) {
 	if len(e.signers) > 0 {
 		var err error
@@ -164,19 +156,15 @@ func (e *endpoint) post(ctx context.Context, fields []field, body []byte, id fun
 	if e.wire != nil && len(body) <= maxWireBody {
 		return e.wire.post(ctx, fields, body)
 	}
-	e.fresh.Do(e.transport.CloseIdleConnections) // it knows no greatest age
-	return e.transport.RoundTrip(e.request(ctx, fields, body))
+	return e.transports.post(e.request(ctx, fields, body))
 }
 
 // request is the POST as the transport takes it.
 func (e *endpoint) request(ctx context.Context, fields []field, data []byte) *http.Request {
 	req := &http.Request{
 		Method: http.MethodPost, URL: e.url, Host: e.host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: make(http.Header, len(fields)+1), Body: http.NoBody, ContentLength: int64(len(data)),
+		Header: make(http.Header, len(fields)), Body: http.NoBody, ContentLength: int64(len(data)),
 	}
-	// An empty list sends nothing, but tells the transport that a request which
-	// met a connection the server was closing may be sent once more.
-	req.Header["Idempotency-Key"] = []string{}
 	for _, f := range fields {
 		req.Header[f.name] = []string{f.value}
 	}
@@ -195,7 +183,7 @@ func (e *endpoint) Check(ctx context.Context) error {
 		return e.checkSocket()
 	}
 	host := e.url.Hostname()
-	proxy, err := e.transport.Proxy(&http.Request{URL: e.url})
+	proxy, err := e.proxy(&http.Request{URL: e.url})
 	if err != nil {
 		return e.unavailable(errors.New("the proxy of the environment (HTTP_PROXY, HTTPS_PROXY) is not a URL"))
 	}
@@ -220,7 +208,7 @@ func (e *endpoint) checkSocket() error {
 
 // Close implements [hooks.Closer].
 func (e *endpoint) Close() error {
-	e.transport.CloseIdleConnections()
+	e.transports.close()
 	if e.wire != nil {
 		e.wire.pool.close()
 	}

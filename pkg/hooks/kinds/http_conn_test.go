@@ -3,8 +3,6 @@ package kinds
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -14,7 +12,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -157,41 +154,6 @@ func TestHTTPKeepsConnections(t *testing.T) {
 	}
 }
 
-func TestHTTPTLS(t *testing.T) {
-	t.Parallel()
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if len(r.TLS.PeerCertificates) != 1 {
-			w.WriteHeader(403)
-		}
-	}))
-	s.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
-	s.StartTLS()
-	t.Cleanup(s.Close)
-	dir := t.TempDir()
-	key, err := x509.MarshalPKCS8PrivateKey(s.TLS.Certificates[0].PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert := pemFile(t, filepath.Join(dir, "cert.pem"), "CERTIFICATE", s.Certificate().Raw)
-	conf := &spec.TLS{CAFile: cert, CertFile: cert, KeyFile: pemFile(t, filepath.Join(dir, "key.pem"), "PRIVATE KEY", key)}
-
-	h := httpHandler(s.URL)
-	h.TLS = conf
-	if o := handle(t, h, hooks.Message{}); o.Verdict != hooks.Ack {
-		t.Errorf("got %+v, want Ack", o)
-	}
-	h.TLS = &spec.TLS{CAFile: cert}
-	if o := handle(t, h, hooks.Message{}); o.Verdict != hooks.Drop {
-		t.Errorf("got %+v without the client certificate, want Drop", o)
-	}
-	h.TLS = nil
-	o := handle(t, h, hooks.Message{})
-	if o.Verdict != hooks.Failed {
-		t.Errorf("got %+v without the CA, want Failed", o)
-	}
-	wantReason(t, o, "certificate")
-}
-
 func pemFile(t *testing.T, path, kind string, der []byte) string {
 	t.Helper()
 	return writeFile(t, path, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})), 0o600)
@@ -247,7 +209,7 @@ func TestAnAnswerThatCameAfterTheDeadlineDoesNotAck(t *testing.T) {
 	e := newHook(t, httpHandler("http://127.0.0.1/"), Options{}).(*endpoint)
 	ctx, cancel := context.WithCancel(t.Context())
 	e.wire = nil
-	e.transport.RegisterProtocol("late", lateAnswer{cancel})
+	e.transports.get().RegisterProtocol("late", lateAnswer{cancel})
 	e.url.Scheme = "late"
 	o, err := e.Handle(ctx, hooks.Message{Body: []byte("x")})
 	if err != nil || o.Verdict != hooks.Failed {

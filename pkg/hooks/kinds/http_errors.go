@@ -2,10 +2,7 @@ package kinds
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
@@ -14,7 +11,6 @@ import (
 	"syscall"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
-	"github.com/rsctl/rsctl/pkg/spec"
 )
 
 // unreachable are the errors by which a system says that nobody is there.
@@ -33,6 +29,9 @@ func (e *endpoint) failure(ctx context.Context, err error) (hooks.Outcome, error
 	var op *net.OpError
 	if e.socket != "" && errors.As(err, &op) && op.Op == "dial" {
 		return hooks.Outcome{}, e.unavailable(errors.New(describeTransport(err)))
+	}
+	if reason := describeTLS(err, e.h.TLS); reason != "" {
+		return hooks.Outcome{}, e.unavailable(errors.New(printable(e.mask(reason), maxReason)))
 	}
 	for _, u := range unreachable {
 		if errors.Is(err, u) {
@@ -76,37 +75,4 @@ func (e *endpoint) mask(text string) string {
 		text = strings.ReplaceAll(text, host, "(host)")
 	}
 	return text
-}
-
-// tlsConfig loads the endpoint's CA and client certificate. The certificate is
-// read again for every new connection, so that it may be renewed while rsctl
-// runs.
-func tlsConfig(t *spec.TLS) (*tls.Config, error) {
-	conf := &tls.Config{MinVersion: tls.VersionTLS12}
-	if t == nil {
-		return conf, nil
-	}
-	conf.ServerName = t.ServerName
-	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("handler tls ca_file: %w", err)
-		}
-		conf.RootCAs = x509.NewCertPool()
-		if !conf.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("handler tls ca_file %s holds no PEM certificate", t.CAFile)
-		}
-	}
-	if t.CertFile == "" && t.KeyFile == "" {
-		return conf, nil
-	}
-	load := func() (*tls.Certificate, error) {
-		cert, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
-		return &cert, err
-	}
-	if _, err := load(); err != nil {
-		return nil, fmt.Errorf("handler tls cert_file and key_file: %w", err)
-	}
-	conf.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
-	return conf, nil
 }

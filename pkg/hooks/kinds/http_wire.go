@@ -23,9 +23,9 @@ import (
 type wire struct {
 	network, addr string
 
-	head   string // request line and Host
-	dialer *net.Dialer
-	pool   pool
+	e    *endpoint
+	head string // request line and Host
+	pool pool
 }
 
 // maxWireBody is the largest body that a wire sends: one that a socket takes
@@ -46,10 +46,9 @@ func newWire(e *endpoint) *wire {
 
 func wireTo(e *endpoint, network, addr string) *wire {
 	return &wire{
-		network: network, addr: addr,
-		head:   "POST " + e.url.RequestURI() + " HTTP/1.1\r\nHost: " + cmp.Or(e.host, e.url.Host) + "\r\n",
-		dialer: newDialer(),
-		pool:   pool{limit: e.opts.Concurrency},
+		network: network, addr: addr, e: e,
+		head: "POST " + e.url.RequestURI() + " HTTP/1.1\r\nHost: " + cmp.Or(e.host, e.url.Host) + "\r\n",
+		pool: pool{limit: e.opts.Concurrency},
 	}
 }
 
@@ -63,7 +62,7 @@ func (w *wire) post(ctx context.Context, fields []field, body []byte) (*http.Res
 			return res, err
 		}
 	}
-	conn, err := w.dialer.DialContext(ctx, w.network, w.addr)
+	conn, err := w.e.dial(ctx, w.network, w.addr)
 	if err != nil {
 		return nil, err
 	}

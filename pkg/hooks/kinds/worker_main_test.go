@@ -47,6 +47,17 @@ var behaviours = map[string]func(r workerRequest){
 			os.Stdout.Write([]byte(strings.Repeat("x", 100_000)))
 		}
 	},
+	"flood of answers": func(r workerRequest) {
+		for range 1000 {
+			os.Stdout.WriteString(strings.Repeat(`{"id":"4711","outcome":"ack"}`+"\n", 1000))
+		}
+		time.Sleep(time.Minute)
+	},
+	"flood of nothing": func(workerRequest) {
+		for {
+			os.Stdout.WriteString(strings.Repeat("\n", 10_000))
+		}
+	},
 	"close stdout": func(workerRequest) { os.Stdout.Close(); time.Sleep(time.Minute) },
 	"close stdin":  func(r workerRequest) { os.Stdin.Close(); ack(r); time.Sleep(time.Minute) },
 	"mixed": func(r workerRequest) {

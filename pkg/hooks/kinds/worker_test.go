@@ -40,6 +40,8 @@ func TestWorkerFaults(t *testing.T) {
 		{"garbage", `worker stopped: printed a line that is no JSON object: all \x1b[2J good`},
 		{"unknown id", "worker stopped: answered request 4711, which it never got"},
 		{"endless line", `worker stopped: printed a line of more than 1048576 bytes, beginning with xxx`},
+		{"flood of answers", "worker stopped: answered request 4711, which it never got"},
+		{"flood of nothing", "timed out after 30s"},
 		{"close stdout", "worker stopped: closed its standard output and went on"},
 		{"never read", "timed out after 30s"},
 		{"hang", "timed out after 30s"},

@@ -1,0 +1,119 @@
+package kinds
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A dialFunc opens a connection to an address as the endpoint's URL has it: a
+// name is resolved anew each time.
+type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// transports hands out the transport of the moment. A transport knows no
+// greatest age of a connection, and one that is always in use, as that of HTTP/2
+// is, would follow a name to its new address never; so a new transport takes
+// over once a minute.
+type transports struct {
+	build func() *http.Transport
+
+	mu      sync.Mutex
+	current *http.Transport
+	born    time.Time
+}
+
+func (t *transports) get() *http.Transport {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current == nil || time.Since(t.born) >= maxAge {
+		t.renew()
+	}
+	return t.current
+}
+
+// replace gives up old, whose kept connections have turned out to be dead.
+func (t *transports) replace(old *http.Transport) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current == old {
+		t.renew()
+	}
+}
+
+// renew leaves the old transport to the calls in flight, after which its
+// connections are closed: at once, or of HTTP/2 after idleFor.
+func (t *transports) renew() {
+	if t.current != nil {
+		t.current.CloseIdleConnections()
+	}
+	t.current, t.born = t.build(), time.Now()
+}
+
+func (t *transports) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.current != nil {
+		t.current.CloseIdleConnections()
+	}
+}
+
+// newTransport keeps as many connections as calls may be in flight. Responses
+// are not decompressed: a small one could become gigabytes.
+func (e *endpoint) newTransport(conf *tls.Config) *http.Transport {
+	return &http.Transport{
+		Proxy:                  e.proxy,
+		DialContext:            e.dialTo,
+		TLSClientConfig:        conf.Clone(), // a transport adds to it
+		TLSHandshakeTimeout:    dialFor,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter},
+		MaxIdleConnsPerHost:    e.opts.Concurrency,
+		IdleConnTimeout:        idleFor,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxResponseHeaders,
+	}
+}
+
+func (e *endpoint) dialTo(ctx context.Context, network, addr string) (net.Conn, error) {
+	if e.socket != "" {
+		network, addr = "unix", e.socket
+	}
+	return e.dial(ctx, network, addr)
+}
+
+// post sends one request through the transport of the moment. When a kept
+// connection ends before the first byte of an answer, the server has closed it
+// while it was idle, most likely; the request is then sent once more on another.
+func (t *transports) post(req *http.Request) (*http.Response, error) {
+	transport := t.get()
+	res, kept, err := roundTrip(transport, req)
+	if err == nil || !kept || req.Context().Err() != nil {
+		return res, err
+	}
+	t.replace(transport)
+	if req.GetBody != nil {
+		if req.Body, err = req.GetBody(); err != nil {
+			return nil, err
+		}
+	}
+	res, _, err = roundTrip(t.get(), req)
+	return res, err
+}
+
+// roundTrip does not use http.Client, which would follow redirects. After an
+// error, kept says that the connection had been used before and that nothing has
+// come back on it.
+func roundTrip(t *http.Transport, req *http.Request) (res *http.Response, kept bool, err error) {
+	var reused, answered atomic.Bool // set by other goroutines
+	trace := &httptrace.ClientTrace{
+		GotConn:              func(info httptrace.GotConnInfo) { reused.Store(info.Reused) },
+		GotFirstResponseByte: func() { answered.Store(true) },
+	}
+	res, err = t.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+	return res, err != nil && reused.Load() && !answered.Load(), err
+}

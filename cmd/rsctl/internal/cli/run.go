@@ -48,8 +48,8 @@ short.
 and none is paused) and /metrics (Prometheus). When the default address is taken,
 by another rsctl on the same machine, the run goes on without.
 
-In a container start rsctl under an init (docker run --init): as process 1 it
-does not collect processes that a handler leaves behind.`,
+In a container rsctl may be process 1: it then works in a child process, and
+collects what handlers leave behind.`,
 		Example: `  rsctl run
   rsctl run --queue orders --queue mail
   rsctl run --drain            work until the queues are empty, then stop

@@ -35,12 +35,13 @@ func (c *command) batchInput(ms []hooks.Message) *input {
 		metadata: appendMetadataList(make([]byte, 0, 512*len(ms)), ms),
 		answer:   min(len(ms)*maxAnswer, maxBatchAnswer),
 		env: func(dir string) environ {
-			e := environ{vars: make([]string, len(c.env), len(c.env)+4)}
+			e := environ{vars: make([]string, len(c.env), len(c.env)+6)}
 			copy(e.vars, c.env)
 			e.set("PWD", dir)
 			e.set("RSCTL_QUEUE", ms[0].Queue)
 			e.set("RSCTL_MAX_ATTEMPTS", strconv.Itoa(ms[0].MaxAttempts))
 			e.set("RSCTL_BATCH_SIZE", strconv.Itoa(len(ms)))
+			e.trace(traceOfAll(ms))
 			return e
 		},
 	}

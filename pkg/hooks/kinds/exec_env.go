@@ -97,14 +97,13 @@ func fixedEnv(base []string, dir string, m *hooks.Message) environ {
 	e.set("RSCTL_MESSAGE_ID", m.MessageID)
 	e.set("RSCTL_CORRELATION_ID", m.CorrelationID)
 	e.set("RSCTL_CONTENT_TYPE", m.ContentType)
-	e.trace(m)
+	e.trace(traceOf(m))
 	return e
 }
 
 // trace passes the trace context on, under the names that OpenTelemetry gives
 // variables.
-func (e *environ) trace(m *hooks.Message) {
-	parent, state := traceOf(m)
+func (e *environ) trace(parent, state string) {
 	if parent != "" {
 		e.set("TRACEPARENT", parent)
 	}

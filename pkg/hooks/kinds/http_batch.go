@@ -58,6 +58,8 @@ func (e *endpoint) batchFields(ms []hooks.Message) []field {
 	s.put("RSCTL-Queue", ms[0].Queue)
 	s.put("RSCTL-Max-Attempts", strconv.Itoa(ms[0].MaxAttempts))
 	s.put("RSCTL-Batch-Size", strconv.Itoa(len(ms)))
+	parent, state := traceOfAll(ms)
+	s.trace(e.fixed, parent, state)
 	return s.fields
 }
 

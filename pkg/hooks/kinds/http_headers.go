@@ -93,7 +93,8 @@ func (e *endpoint) fields(m *hooks.Message) []field {
 	s.put("RSCTL-Redelivered", strconv.FormatBool(m.Redelivered))
 	s.optional(m)
 	s.message(m)
-	s.trace(m, e.fixed)
+	parent, state := traceOf(m)
+	s.trace(e.fixed, parent, state)
 	if s.omitted > 0 {
 		s.put("RSCTL-Headers-Omitted", strconv.Itoa(s.omitted))
 		e.warn.Do(func() {
@@ -155,9 +156,8 @@ func (s *headerSet) message(m *hooks.Message) {
 	}
 }
 
-// trace passes the trace context on, unless the spec sets one.
-func (s *headerSet) trace(m *hooks.Message, fixed []field) {
-	parent, state := traceOf(m)
+// trace passes a trace context on, unless the spec sets one.
+func (s *headerSet) trace(fixed []field, parent, state string) {
 	if parent == "" || slices.ContainsFunc(fixed, func(f field) bool { return f.name == "Traceparent" || f.name == "Tracestate" }) {
 		return
 	}

@@ -27,3 +27,15 @@ func traceOf(m *hooks.Message) (parent, state string) {
 	}
 	return parent, state
 }
+
+// traceOfAll is traceOf for a batch: what its messages have in common, as they
+// do when the batch itself is part of a trace.
+func traceOfAll(ms []hooks.Message) (parent, state string) {
+	parent, state = traceOf(&ms[0])
+	for i := range ms[1:] {
+		if p, s := traceOf(&ms[i+1]); p != parent || s != state {
+			return "", ""
+		}
+	}
+	return parent, state
+}

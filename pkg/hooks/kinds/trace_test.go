@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -69,5 +70,41 @@ func TestATraceOfTheSpecStands(t *testing.T) {
 	wantHeaders(t, r, map[string]string{"Traceparent": "mine"})
 	if state := r.Header.Get("Tracestate"); state != "" {
 		t.Errorf("Tracestate %q was sent for another trace", state)
+	}
+}
+
+func TestABatchHasTheTraceThatItsMessagesShare(t *testing.T) {
+	t.Parallel()
+	other := strings.Replace(aTrace, "4bf9", "aaaa", 1)
+	for _, tt := range []struct {
+		name    string
+		parents [2]any
+		want    string
+	}{
+		{"the same", [2]any{aTrace, []byte(aTrace)}, aTrace},
+		{"two", [2]any{aTrace, other}, ""},
+		{"only one", [2]any{aTrace, nil}, ""},
+		{"none", [2]any{}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var ms []hooks.Message
+			for _, p := range tt.parents {
+				ms = append(ms, hooks.Message{Headers: map[string]any{"traceparent": p, "tracestate": "a=b"}})
+			}
+			got := make(chan string, 2)
+			s := serve(t, func(_ http.ResponseWriter, r *http.Request) { got <- r.Header.Get("Traceparent") })
+			h := sh(t, `test "$TRACEPARENT" = "$WANT"`)
+			h.Env = []spec.EnvVar{{Name: "WANT", Value: spec.Text{Value: tt.want}}}
+			for _, h := range []*spec.Handler{httpHandler(s.URL), h} {
+				each, err := newHook(t, h, Options{}).(hooks.BatchHook).HandleBatch(t.Context(), ms)
+				if err != nil || len(each) != 2 || each[0].Verdict != hooks.Ack {
+					t.Errorf("%s: %+v, %v, want Ack", h.Kind, each, err)
+				}
+			}
+			if p := <-got; p != tt.want {
+				t.Errorf("the endpoint got %q, want %q", p, tt.want)
+			}
+		})
 	}
 }

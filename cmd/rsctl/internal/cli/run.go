@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rsctl/rsctl/cmd/rsctl/internal/tracing"
 	"github.com/rsctl/rsctl/pkg/runtime"
 	"github.com/rsctl/rsctl/pkg/spec"
 )
@@ -100,6 +101,9 @@ func run(ctx context.Context, a *app, f runFlags) error {
 		return err
 	}
 	defer w.close()
+	tracer := tracing.FromEnvironment(ctx, readVersion().Version, log)
+	defer tracer.Close()
+	w.trace(tracer)
 	if os.Getpid() == 1 {
 		log.Warn("running as process 1: processes that handlers leave behind are not collected; start the container with an init")
 	}

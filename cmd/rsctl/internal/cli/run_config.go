@@ -8,6 +8,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/cmd/rsctl/internal/tracing"
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/runtime"
 	"github.com/rsctl/rsctl/pkg/spec"
@@ -81,6 +82,13 @@ func callsAtOnce(q *spec.Queue, h hooks.Hook) int {
 // to go: a route of the queue's own, or the pair, which is one on a quorum queue.
 func hasDeadLetterRoute(q *spec.Queue) bool {
 	return q.DeadLetterExchange != nil || (q.Type == spec.Quorum && q.MaxAttempts > 0 && q.DeadLetter != "")
+}
+
+// trace puts the hooks' runs into the traces of their messages.
+func (w *wiring) trace(t *tracing.Tracer) {
+	for i := range w.queues {
+		w.queues[i].Hook = t.Wrap(w.queues[i].Hook)
+	}
 }
 
 // close ends what the hooks hold.

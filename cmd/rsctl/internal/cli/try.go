@@ -10,6 +10,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/spf13/cobra"
 
+	"github.com/rsctl/rsctl/cmd/rsctl/internal/tracing"
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
 	"github.com/rsctl/rsctl/pkg/settle"
@@ -127,7 +128,7 @@ func (a *app) runTrial(ctx context.Context, s *spec.Spec, t trial, msg amqp.Publ
 	if err != nil {
 		return result{err: err}
 	}
-	outcome, err := callOnce(ctx, t.queue, hook, t.message(msg))
+	outcome, err := callOnce(ctx, t.queue, new(tracing.Tracer).Wrap(hook), t.message(msg))
 	if c, ok := hook.(hooks.Closer); ok {
 		_ = c.Close() // after it, no more output comes; how it ended changes no answer
 	}

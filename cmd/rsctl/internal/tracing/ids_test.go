@@ -1,0 +1,131 @@
+package tracing
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
+)
+
+const aParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+// A recorder remembers what a hook was told, and answers from a list.
+type recorder struct {
+	told     []hooks.Message
+	outcomes []hooks.Outcome
+	err      error
+}
+
+func (r *recorder) Handle(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
+	r.told = append(r.told, m)
+	if r.err != nil {
+		return hooks.Outcome{}, r.err
+	}
+	return r.outcomes[0], nil
+}
+
+type batchRecorder struct{ recorder }
+
+func (r *batchRecorder) HandleBatch(_ context.Context, ms []hooks.Message) ([]hooks.Outcome, error) {
+	r.told = append(r.told, ms...)
+	return r.outcomes, r.err
+}
+
+func TestAMessageWithoutATraceGetsANewOne(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		given map[string]any
+		kept  bool
+	}{
+		{"none", nil, false},
+		{"none among others", map[string]any{"tenant": "a"}, false},
+		{"a good one", map[string]any{parentHeader: aParent, stateHeader: "a=b"}, true},
+		{"a good one as bytes", map[string]any{parentHeader: []byte(aParent)}, true},
+		{"one that is not sampled", map[string]any{parentHeader: strings.TrimSuffix(aParent, "1") + "0"}, true},
+		{"a later version with more", map[string]any{parentHeader: "cc" + aParent[2:] + "-more"}, true},
+		{"version 00 with more", map[string]any{parentHeader: aParent + "-more"}, false},
+		{"a version that is none", map[string]any{parentHeader: "ff" + aParent[2:]}, false},
+		{"upper case", map[string]any{parentHeader: strings.ToUpper(aParent)}, false},
+		{"a trace id of zeros", map[string]any{parentHeader: "00-" + strings.Repeat("0", 32) + aParent[35:]}, false},
+		{"a span id of zeros", map[string]any{parentHeader: aParent[:36] + strings.Repeat("0", 16) + "-01"}, false},
+		{"half of one", map[string]any{parentHeader: aParent[:40]}, false},
+		{"a number", map[string]any{parentHeader: int64(7), stateHeader: "a=b"}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			before := tt.given[parentHeader]
+			r := &recorder{outcomes: []hooks.Outcome{{Verdict: hooks.Drop}}}
+			o, err := new(Tracer).Wrap(r).Handle(t.Context(), hooks.Message{Headers: tt.given, MessageID: "m"})
+			if err != nil || o.Verdict != hooks.Drop || r.told[0].MessageID != "m" {
+				t.Fatalf("got %+v, %v, want what the hook says to the message", o, err)
+			}
+			got := r.told[0].Headers
+			if text, ok := before.([]byte); ok && tt.kept {
+				before = string(text)
+				got[parentHeader] = string(got[parentHeader].([]byte))
+			}
+			if same := got[parentHeader] == before; same != tt.kept {
+				t.Errorf("the hook is told %v of a message with %v", got[parentHeader], before)
+			}
+			if _, state := got[stateHeader]; !wellFormed(got[parentHeader]) || state && !tt.kept {
+				t.Errorf("the hook is told %v", got)
+			}
+		})
+	}
+}
+
+func TestEveryNewTraceIsAnother(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for range 10_000 {
+		p := newParent()
+		if seen[p[:36]] || !wellFormed(p) || !strings.HasSuffix(p, "-01") {
+			t.Fatalf("%s came again, or is none", p)
+		}
+		seen[p[:36]] = true
+	}
+}
+
+func TestABatchIsHandledAsABatch(t *testing.T) {
+	t.Parallel()
+	r := &batchRecorder{recorder{outcomes: []hooks.Outcome{{Verdict: hooks.Ack}, {Verdict: hooks.Drop}}}}
+	b, ok := new(Tracer).Wrap(r).(hooks.BatchHook)
+	if !ok {
+		t.Fatal("a hook that takes batches takes none any more")
+	}
+	got, err := b.HandleBatch(t.Context(), []hooks.Message{{MessageID: "1"}, {MessageID: "2", Headers: map[string]any{parentHeader: aParent}}})
+	if err != nil || len(got) != 2 || len(r.told) != 2 || !wellFormed(r.told[0].Headers[parentHeader]) || r.told[1].Headers[parentHeader] != aParent {
+		t.Errorf("got %v, %v; the hook was told %v", got, err, r.told)
+	}
+	if _, ok := new(Tracer).Wrap(&r.recorder).(hooks.BatchHook); ok {
+		t.Error("a hook that takes no batches seems to")
+	}
+}
+
+// nothing is a hook that costs nothing.
+type nothing struct{}
+
+func (nothing) Handle(context.Context, hooks.Message) (hooks.Outcome, error) {
+	return hooks.Outcome{Verdict: hooks.Ack}, nil
+}
+
+func BenchmarkTracing(b *testing.B) {
+	for name, t := range map[string]*Tracer{"off": {disabled: true}, "ids": {}, "spans": recording(nil)} {
+		for what, parent := range map[string]any{"passed on": aParent, "started": nil} {
+			b.Run(name+", "+what, func(b *testing.B) {
+				h := t.Wrap(nothing{})
+				ctx := context.Background()
+				b.ReportAllocs()
+				for b.Loop() {
+					m := hooks.Message{Queue: "q", RoutingKey: "q", Headers: make(map[string]any)}
+					if parent != nil {
+						m.Headers[parentHeader] = parent
+					}
+					h.Handle(ctx, m)
+				}
+			})
+		}
+	}
+}

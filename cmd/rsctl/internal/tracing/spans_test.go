@@ -28,7 +28,7 @@ func recording(r *tracetest.SpanRecorder) *Tracer {
 func attributes(kvs []attribute.KeyValue) map[string]string {
 	out := map[string]string{}
 	for _, kv := range kvs {
-		out[string(kv.Key)] = kv.Value.Emit()
+		out[string(kv.Key)] = kv.Value.String()
 	}
 	return out
 }

@@ -16,9 +16,9 @@ import (
 type dialFunc func(ctx context.Context, network, addr string) (net.Conn, error)
 
 // transports hands out the transport of the moment. A transport knows no
-// greatest age of a connection, and one that is always in use, as that of HTTP/2
-// is, would follow a name to its new address never; so a new transport takes
-// over once a minute.
+// greatest age of a connection: one that is never idle, as that of HTTP/2, would
+// never follow a name to its new address. So a new transport takes over once a
+// minute.
 type transports struct {
 	build func() *http.Transport
 

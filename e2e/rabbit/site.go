@@ -3,11 +3,14 @@ package rabbit
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // A site is what the nodes of one cluster share: a folder, a cookie, an epmd
@@ -88,8 +91,31 @@ func (s *site) startEpmd() error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start epmd: %w", err)
 	}
-	go cmd.Wait() //nolint:errcheck // the guard kills it; this only reaps it
-	return s.guard.add(cmd.Process.Pid)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		cmd.Wait() //nolint:errcheck // the guard kills it; this only reaps it
+	}()
+	return errors.Join(s.guard.add(cmd.Process.Pid), s.awaitEpmd(ended))
+}
+
+// awaitEpmd returns once the port mapper listens: a node that starts before it
+// does not start.
+func (s *site) awaitEpmd(ended <-chan struct{}) error {
+	for began := time.Now(); ; {
+		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", s.epmd))
+		if err == nil {
+			return conn.Close()
+		}
+		if time.Since(began) > startTimeout {
+			return fmt.Errorf("epmd does not listen: %w", err)
+		}
+		select {
+		case <-ended:
+			return errors.New("epmd ended while it started")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // env is the whole environment of every program of the site, so that nothing of

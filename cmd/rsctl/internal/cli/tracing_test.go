@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -14,8 +15,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
-	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
@@ -62,6 +63,12 @@ func (c *traceCollector) add(r *collector.ExportTraceServiceRequest) {
 	}
 }
 
+func (c *traceCollector) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.spans)
+}
+
 func attributeOf(all []*common.KeyValue, key string) string {
 	i := slices.IndexFunc(all, func(kv *common.KeyValue) bool { return kv.Key == key })
 	if i < 0 {
@@ -86,18 +93,24 @@ func newTracedQueue(t *testing.T) tracedQueue {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { deleteQueue(t, q.name); deleteQueue(t, q.name+".dead") })
-	q.mustRun(t, nil, "apply")
+	q.mustRun(t, nil, "apply", "--timeout", patience.String())
 	return q
 }
 
-// mustRun runs rsctl to its end, with more environment, and returns its log.
-func (q tracedQueue) mustRun(t *testing.T, env []string, args ...string) string {
+// command is a command line of rsctl, with more environment.
+func (q tracedQueue) command(t *testing.T, env []string, args ...string) *exec.Cmd {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a hang is a failure, soon
-	defer cancel()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, "rsctl", append([]string{"-f", filepath.Join(q.dir, "queues.yaml")}, args...)...)
 	cmd.Env = append(os.Environ(), env...)
-	out, err := cmd.CombinedOutput()
+	return cmd
+}
+
+// mustRun runs rsctl to its end and returns its log.
+func (q tracedQueue) mustRun(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	out, err := q.command(t, env, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("rsctl %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
@@ -118,12 +131,21 @@ func TestEveryAttemptIsASpanInTheTraceOfItsMessage(t *testing.T) {
 	const traceID, parentID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	const parent = "00-" + traceID + "-" + parentID + "-01"
 	c, q := newTraceCollector(t), newTracedQueue(t)
-	q.mustRun(t, nil, "publish", q.name, "--body", "x", "--id", "m-1", "--header", "traceparent="+parent)
-	log := q.mustRun(t, []string{
-		"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=hush", "OTEL_SERVICE_NAME=shop",
-	}, "run", "--drain", "--listen", "", "--log-level", "debug")
-	if strings.Contains(log, "hush") || strings.Contains(log, "traces are not exported") {
-		t.Errorf("log:\n%s", log)
+	q.mustRun(t, nil, "publish", q.name, "--body", "x", "--id", "m-1", "--header", "traceparent="+parent, "--timeout", patience.String())
+	run := q.command(t, []string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL, "OTEL_EXPORTER_OTLP_HEADERS=api-key=hush", "OTEL_SERVICE_NAME=shop", "OTEL_BSP_SCHEDULE_DELAY=10",
+	}, "run", "--listen", "", "--log-level", "debug")
+	var log bytes.Buffer
+	run.Stderr = &log
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if !poll(func() bool { return c.count() == 2 }) {
+		t.Errorf("%d spans came", c.count())
+	}
+	_ = run.Process.Signal(syscall.SIGTERM)
+	if err := run.Wait(); err != nil || strings.Contains(log.String(), "hush") || strings.Contains(log.String(), "traces are not exported") {
+		t.Errorf("%v; log:\n%s", err, &log)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -178,7 +200,7 @@ func TestACollectorThatDoesNotWorkStopsNoMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			q := newTracedQueue(t)
-			q.mustRun(t, nil, "publish", q.name, "--body", "x", "--count", fmt.Sprint(messages))
+			q.mustRun(t, nil, "publish", q.name, "--body", "x", "--count", fmt.Sprint(messages), "--timeout", patience.String())
 			log := q.mustRun(t, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + endpoint, "OTEL_BSP_SCHEDULE_DELAY=1"}, "run", "--drain", "--listen", "", "--log-format", "json")
 			if strings.Count(log, "traces are not exported") != 1 || strings.Contains(log, "hush") {
 				t.Errorf("want one line about the traces, without secrets:\n%s", log)

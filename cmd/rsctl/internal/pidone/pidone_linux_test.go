@@ -159,7 +159,7 @@ read x`)
 	p.wantLine(t, "abandoned")
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	giveUp := time.After(time.Minute)
+	giveUp := time.After(5 * time.Minute)
 	for left := ""; left != "S"; left = children(t, p.Process.Pid) { // the script, which waits
 		select {
 		case <-look.C:

@@ -5,11 +5,15 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
 )
 
 // moods is an exporter that fails as often as it is told to.
@@ -40,6 +44,31 @@ func TestAnOutageOfTheCollectorIsLoggedOnceAndWithoutSecrets(t *testing.T) {
 	}
 }
 
+// A counter is an exporter that counts spans.
+type counter struct {
+	*tracetest.NoopExporter
+	spans int
+}
+
+func (c *counter) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) error {
+	c.spans += len(spans)
+	return nil
+}
+
+func TestTheEndOfARunExportsWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	var c counter
+	tracer := &Tracer{provider: sdktrace.NewTracerProvider(sdktrace.WithBatcher(&c, sdktrace.WithBatchTimeout(time.Hour)))}
+	h := tracer.Wrap(&recorder{outcomes: []hooks.Outcome{{Verdict: hooks.Ack}}})
+	for range 3 {
+		h.Handle(t.Context(), hooks.Message{Queue: "q"})
+	}
+	tracer.Close()
+	if c.spans != 3 {
+		t.Errorf("%d spans were exported, want 3", c.spans)
+	}
+}
+
 // It changes the environment of the process, and so runs alone.
 func TestTheEnvironmentSaysWhatIsExported(t *testing.T) {
 	for _, tt := range []struct {
@@ -62,6 +91,11 @@ func TestTheEnvironmentSaysWhatIsExported(t *testing.T) {
 		{"headers that cannot be read", map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_HEADERS": "hush"}, false, true, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			for _, v := range os.Environ() { // of who runs the tests
+				if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "OTEL_") {
+					t.Setenv(name, "")
+				}
+			}
 			for name, value := range tt.env {
 				t.Setenv(name, value)
 			}

@@ -69,8 +69,11 @@ func (c *consumer) readBatches(st stages, sub *subscription, deliveries <-chan a
 		case <-stopping:
 			stopping = nil
 			c.lastBatch(st, b)
-			c.stopConsuming(sub)
+			answered := c.stopConsuming(sub)
 			c.endAll(c.order.evict(sub))
+			if !answered {
+				return
+			}
 		case <-lost:
 			lost = nil
 			c.abandon(b.take())

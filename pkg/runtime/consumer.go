@@ -1,10 +1,8 @@
 package runtime
 
 import (
-	"errors"
-	"fmt"
+	"context"
 	"log/slog"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,11 +10,6 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/runtime/message"
-)
-
-const (
-	resubscribeMin = 500 * time.Millisecond
-	resubscribeMax = 10 * time.Second
 )
 
 // consumer handles one queue for the whole run. Its concurrency belongs to the
@@ -42,8 +35,10 @@ type consumer struct {
 	pace     *pace // of copies that cannot be sent
 	route    route // where the server dead-letters to
 	obs      Observer
+	dial     func(ctx context.Context, purpose string) (*amqp.Connection, error)
 
-	tags atomic.Int64
+	tags       atomic.Int64
+	unanswered bool // the broker has not answered the last basic.consume
 }
 
 func newConsumer(q Queue, pub sender, t *timers, log *slog.Logger) *consumer {
@@ -78,118 +73,6 @@ func (c *consumer) observe(o Observer) {
 	c.timers.obs, c.timers.owner = o, c.queue
 }
 
-// consume subscribes again and again until intake is done or the session is
-// lost: a channel that ends, or a consumer that the server cancels, concerns
-// this queue only.
-func (c *consumer) consume(st stages, s *session) {
-	wait := newBackoff(resubscribeMin, resubscribeMax)
-	for !st.stopping() && s.ctx.Err() == nil {
-		started := time.Now()
-		sub, deliveries, err := c.subscribe(s)
-		if err == nil {
-			c.log.Debug("consuming", keyConsumerTag, sub.tag)
-			tell(c.obs, Consuming{c.queue})
-			c.handlers.Go(func() { sub.watch(s.ctx) })
-			if c.q.Order.By != "" && c.q.Batch.Size == 0 { // batches clear up themselves
-				c.handlers.Go(func() { c.clearWaiting(st, sub) })
-			}
-			if c.q.Batch.Size > 0 {
-				c.readBatches(st, sub, deliveries)
-			} else {
-				c.read(st, sub, deliveries)
-			}
-			if !st.stopping() {
-				err = sub.reason()
-			}
-			c.handlers.Go(sub.retire)
-		}
-		tell(c.obs, NotConsuming{c.queue, err})
-		if st.stopping() || s.ctx.Err() != nil {
-			return
-		}
-		if errors.Is(err, errPaused) {
-			c.sitOut(st, s, sub)
-			continue
-		}
-		if time.Since(started) > resubscribeMax {
-			wait.reset()
-		}
-		d := wait.next()
-		c.log.Error("not consuming; subscribing again", keyError, err, keyIn, d.Round(time.Millisecond))
-		if !sleep(d, st.intake.Done(), s.ctx.Done()) {
-			return
-		}
-	}
-}
-
-// sitOut waits until the queue is not paused any more. The delivery that probes
-// is the last one in hand; when it has to go as well, another must come.
-func (c *consumer) sitOut(st stages, s *session, sub *subscription) {
-	c.log.Warn("queue paused for long; its messages are handed back until the hook works")
-	for {
-		changed := c.gate.closing()
-		if changed == nil {
-			return
-		}
-		select {
-		case <-changed:
-		case <-sub.ctx.Done():
-			return
-		case <-st.intake.Done():
-			return
-		case <-s.ctx.Done():
-			return
-		}
-	}
-}
-
-// subscribe opens a channel of its own and starts a consumer with a tag of its
-// own: after a failure neither can be used again.
-func (c *consumer) subscribe(s *session) (*subscription, <-chan amqp.Delivery, error) {
-	ch, err := s.conn.Channel()
-	if err != nil {
-		return nil, nil, fmt.Errorf("open a channel: %w", err)
-	}
-	sub := newSubscription(s.ctx, ch, c.tag())
-	sub.conn, sub.frame = s.conn, s.conn.Config.FrameSize
-	if err := ch.Qos(c.q.Prefetch, 0, false); err != nil {
-		sub.end(err)
-		return nil, nil, fmt.Errorf("set the prefetch: %w", err)
-	}
-	args := amqp.Table(c.q.Consumer.Arguments)
-	deliveries, err := ch.Consume(c.queue, sub.tag, false, c.q.Consumer.Exclusive, false, false, args)
-	if err != nil {
-		sub.end(err)
-		return nil, nil, consumeError(c.queue, err)
-	}
-	return sub, deliveries, nil
-}
-
-func (c *consumer) tag() string {
-	prefix := c.q.Consumer.Tag
-	if prefix == "" {
-		prefix = "rsctl"
-	}
-	return prefix + "-" + strconv.FormatInt(c.tags.Add(1), 10)
-}
-
-// consumeError says what a refused basic.consume means.
-func consumeError(queue string, err error) error {
-	var ex *amqp.Error
-	if !errors.As(err, &ex) {
-		return fmt.Errorf("consume: %w", err)
-	}
-	switch ex.Code {
-	case amqp.NotFound:
-		return fmt.Errorf("queue %q does not exist; declare it with rsctl apply: %w", queue, err)
-	case amqp.AccessRefused:
-		return fmt.Errorf("queue %q may not be consumed (missing read permission, or another consumer has it exclusively): %w", queue, err)
-	case amqp.ResourceLocked:
-		return fmt.Errorf("queue %q is locked: another connection holds it exclusively: %w", queue, err)
-	}
-	return fmt.Errorf("consume: %w", err)
-}
-
 // read hands deliveries to handlers until the deliveries end. When intake is
 // done it cancels the consumer and hands back what has not started.
 func (c *consumer) read(st stages, sub *subscription, deliveries <-chan amqp.Delivery) {
@@ -198,7 +81,9 @@ func (c *consumer) read(st stages, sub *subscription, deliveries <-chan amqp.Del
 		select {
 		case <-stopping:
 			stopping = nil
-			c.stopConsuming(sub)
+			if !c.stopConsuming(sub) {
+				return
+			}
 		case raw, open := <-deliveries:
 			if !open {
 				return
@@ -289,15 +174,6 @@ func (c *consumer) handleAll(st stages, d *delivery) {
 			return
 		}
 	}
-}
-
-// stopConsuming cancels the consumer, once, and waits until it is.
-func (c *consumer) stopConsuming(sub *subscription) {
-	sub.stop.Do(func() {
-		if err := sub.ch.Cancel(sub.tag, false); err != nil && sub.err() == nil {
-			c.log.Warn("the consumer could not be cancelled", keyError, err)
-		}
-	})
 }
 
 // handBack returns a delivery that no hook has seen, once the consumer has been

@@ -205,10 +205,15 @@ type running struct {
 // start runs cfg until the test ends or stop is called.
 func (b *bench) start(cfg Config) *running {
 	b.t.Helper()
+	return b.startBy(func(intake, work context.Context) error { return Run(intake, work, cfg) })
+}
+
+func (b *bench) startBy(run func(intake, work context.Context) error) *running {
+	b.t.Helper()
 	work, kill := context.WithCancel(context.Background())
 	intake, drain := context.WithCancel(work)
 	r := &running{t: b.t, drain: drain, kill: kill, done: make(chan error, 1), stopIntake: intake}
-	go func() { r.done <- Run(intake, work, cfg) }()
+	go func() { r.done <- run(intake, work) }()
 	b.t.Cleanup(func() { _ = r.stop() })
 	return r
 }

@@ -91,11 +91,11 @@ func (b *bench) received(q Queue, s sender) (*consumer, *delivery) {
 	c := newConsumer(q, s, newTimers(s, make(chan struct{}, 1), log), log)
 	sess, end := watch(b.t.Context(), b.conn)
 	b.t.Cleanup(end)
-	sub, deliveries, err := c.subscribe(sess)
+	sub, deliveries, err := c.subscribe(stages{b.t.Context(), b.t.Context()}, sess)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	c.handlers.Go(func() { sub.watch(sess.ctx) })
+	c.handlers.Go(sub.watch)
 	b.t.Cleanup(func() { sub.end(errChannelClosed); c.handlers.Wait() })
 	select {
 	case raw := <-deliveries:

@@ -72,7 +72,7 @@ func (c *consumer) safeToDie(st stages, d *delivery, o hooks.Outcome) bool {
 		c.bury(st, d, o)
 		return false
 	}
-	for d.sub.err() == nil && c.route.missing(d.sub.conn) {
+	for d.sub.err() == nil && c.route.missing(d.sub.session.conn) {
 		if !c.linger(st, d, errNoDeadLetterQueue) {
 			c.keep(st, d, o)
 			return false

@@ -29,7 +29,8 @@ const (
 
 // Config is what Run needs. Its queues must have unique names.
 type Config struct {
-	// Dial opens one connection; purpose is "consume", "publish" or "prepare".
+	// Dial opens one connection; purpose is "consume", "publish" or "prepare". A
+	// queue that does not answer gets connections of its own to consume it.
 	Dial func(ctx context.Context, purpose string) (*amqp.Connection, error)
 	// Permanent reports whether trying Dial or Prepare again is useless. Such an
 	// error ends Run when it happens before the first consumer has started; later
@@ -47,6 +48,7 @@ type Config struct {
 	ShutdownTimeout time.Duration // 0: DefaultShutdownTimeout
 	ConfirmTimeout  time.Duration // 0: DefaultConfirmTimeout
 	// Drain ends Run, with nil, once every queue is empty and nothing is held.
+	// Retries that wait on the broker are not waited for, but counted in the log.
 	Drain bool
 	Log   *slog.Logger
 	// Observer is told what happens; nil costs nothing.
@@ -63,7 +65,8 @@ type Queue struct {
 	Rate        float64       // hook calls per second, at most; 0: no limit
 	Breaker     Breaker
 	Order       Order
-	Batch       Batch // needs a Hook that is a hooks.BatchHook
+	Batch       Batch    // needs a Hook that is a hooks.BatchHook
+	Waiting     []string // queues on the broker where delayed retries wait
 	Consumer    Consumer
 	Publisher   Publisher
 	// DeadLetterRoute says that a rejected message is known to have somewhere to
@@ -116,7 +119,8 @@ type runner struct {
 	consumers []*consumer
 	opened    chan struct{} // closed once the broker has been reached
 
-	unprepared error // of the last Prepare
+	unprepared error         // of the last Prepare
+	patience   time.Duration // how long a queue may take to answer
 }
 
 // stages are the two kinds of stop. The end of intake takes no new delivery and
@@ -173,13 +177,14 @@ func newRunner(cfg Config) *runner {
 	if cfg.Permanent == nil {
 		cfg.Permanent = func(error) bool { return false }
 	}
-	r := &runner{cfg: cfg, log: cfg.Log, opened: make(chan struct{})}
+	r := &runner{cfg: cfg, log: cfg.Log, opened: make(chan struct{}), patience: answerWithin}
 	r.pub = newPublisher(cfg)
 	room := make(chan struct{}, maxHeld)
 	for _, q := range cfg.Queues {
 		t := newTimers(r.pub, room, cfg.Log.With(keyQueue, q.Policy.Queue))
 		c := newConsumer(q, r.pub, t, cfg.Log)
 		c.observe(cfg.Observer)
+		c.dial = cfg.Dial
 		r.consumers = append(r.consumers, c)
 	}
 	return r

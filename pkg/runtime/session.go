@@ -18,8 +18,13 @@ const (
 // session is one consume connection. Deliveries belong to it: once it is lost,
 // none of them can be settled any more.
 type session struct {
-	conn *amqp.Connection
-	ctx  context.Context // done when the connection is lost; the cause says why
+	conn     *amqp.Connection
+	ctx      context.Context // done when the connection is lost; the cause says why
+	patience time.Duration   // how long an answer may take
+
+	mu     sync.Mutex
+	over   bool // no chore may start any more
+	chores sync.WaitGroup
 }
 
 // serve opens one session after the other until intake is done, and returns
@@ -131,6 +136,7 @@ func (r *runner) prepareAgain(ctx context.Context, s *session) {
 // intake is done it keeps the connection until every handler has settled.
 func (r *runner) session(st stages, conn *amqp.Connection, stopIntake context.CancelCauseFunc) error {
 	s, end := watch(context.WithoutCancel(st.work), conn)
+	s.patience = r.patience
 	defer end()
 	defer closeConn(conn)
 	// A broker that no longer answers must not keep a stopped process alive.
@@ -180,10 +186,12 @@ func watch(parent context.Context, conn *amqp.Connection) (*session, func()) {
 		case <-ctx.Done():
 		}
 	})
-	return &session{conn: conn, ctx: ctx}, func() {
+	s := &session{conn: conn, ctx: ctx, patience: answerWithin}
+	return s, func() {
 		cancel(errSessionLost)
 		closeConn(conn)
 		watcher.Wait()
+		s.finish()
 	}
 }
 

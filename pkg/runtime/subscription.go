@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -17,7 +18,7 @@ var (
 // subscription is one consumer on one channel. Its deliveries can be settled
 // only while its context lives.
 type subscription struct {
-	conn      *amqp.Connection
+	session   *session
 	ch        *amqp.Channel
 	tag       string
 	started   time.Time
@@ -28,15 +29,20 @@ type subscription struct {
 	cancelled chan string
 	unsettled sync.WaitGroup // deliveries in hand
 	stop      sync.Once      // of cancelling the consumer
+	silent    bool           // the broker did not answer that
+
+	revoked atomic.Bool // the broker has cancelled the consumer
 
 	once  sync.Once
 	why   error         // the server ended the consumer; the channel may live on
 	known chan struct{} // closed once why is set
 }
 
-func newSubscription(parent context.Context, ch *amqp.Channel, tag string) *subscription {
-	ctx, cancel := context.WithCancelCause(parent)
+func newSubscription(s *session, ch *amqp.Channel, tag string) *subscription {
+	ctx, cancel := context.WithCancelCause(s.ctx)
 	return &subscription{
+		session:   s,
+		frame:     s.conn.Config.FrameSize,
 		ch:        ch,
 		tag:       tag,
 		started:   time.Now(),
@@ -49,20 +55,21 @@ func newSubscription(parent context.Context, ch *amqp.Channel, tag string) *subs
 }
 
 // watch follows what the server says about the consumer until the channel ends.
-func (s *subscription) watch(session context.Context) {
+func (s *subscription) watch() {
 	cancelled := s.cancelled
 	for {
 		select {
 		case _, ok := <-cancelled:
 			if ok {
+				s.revoked.Store(true)
 				s.setReason(errServerCancelled)
 			}
 			cancelled = nil
 		case err := <-s.closed:
 			s.end(closeCause(errChannelClosed, err))
 			return
-		case <-session.Done():
-			s.end(context.Cause(session))
+		case <-s.ctx.Done(): // the session is lost, or the channel given up
+			s.end(context.Cause(s.ctx))
 			return
 		}
 	}
@@ -73,7 +80,7 @@ func (s *subscription) end(err error) {
 	s.setReason(err)
 	s.cancel(err)
 	if !s.ch.IsClosed() {
-		_ = s.ch.Close() // its unsettled deliveries are redelivered either way
+		s.session.chore(func() { _ = s.ch.Close() }) // its unsettled deliveries are redelivered either way
 	}
 }
 
@@ -90,6 +97,12 @@ func (s *subscription) setReason(err error) {
 		close(s.known)
 	})
 }
+
+// taken reports whether the broker may have given the subscription's deliveries to
+// others. After a consumer timeout RabbitMQ 4.3 requeues what is too old, one
+// delivery after the other, and leaves the channel open: an acknowledgement of
+// such a delivery does nothing, and nobody says so.
+func (s *subscription) taken() bool { return s.revoked.Load() || s.err() != nil }
 
 // rest notes that the queue is paused for so long that nothing may be kept.
 func (s *subscription) rest(err error) {

@@ -16,13 +16,15 @@ import (
 
 // The numbers of basic methods in AMQP 0-9-1.
 const (
-	classBasic     = 60
-	methodPublish  = 40
-	methodAck      = 80
-	methodReject   = 90
-	methodNack     = 120
-	frameMethod    = 1
-	frameHeadBytes = 7 // type, channel and size
+	classBasic      = 60
+	methodConsumeOK = 21
+	methodCancelOK  = 31
+	methodPublish   = 40
+	methodAck       = 80
+	methodReject    = 90
+	methodNack      = 120
+	frameMethod     = 1
+	frameHeadBytes  = 7 // type, channel and size
 )
 
 // tap listens to what the runtime sends, and can keep what the broker sends from
@@ -30,7 +32,7 @@ const (
 type tap struct {
 	mu   sync.Mutex
 	sent map[string][]string // basic methods by purpose of the connection
-	drop func(purpose string, method uint16) bool
+	drop func(purpose string, method uint16, rest []byte) bool
 }
 
 // through makes cfg connect by way of the tap.
@@ -126,9 +128,9 @@ func (c *tapped) Read(p []byte) (int, error) {
 		if _, err := io.ReadFull(c.in, frame[frameHeadBytes:]); err != nil {
 			return 0, err
 		}
-		class, method, _ := methodOf(frame[frameHeadBytes : frameHeadBytes+size])
+		class, method, rest := methodOf(frame[frameHeadBytes : frameHeadBytes+size])
 		basic := frame[0] == frameMethod && class == classBasic
-		if basic && c.tap.drop != nil && c.tap.drop(c.purpose, method) {
+		if basic && c.tap.drop != nil && c.tap.drop(c.purpose, method, rest) {
 			continue
 		}
 		c.pending = frame

@@ -149,7 +149,7 @@ func TestWithoutConfirmsNoOriginalIsGivenUp(t *testing.T) {
 		ids[id] = true
 		b.publish(p.Queue, amqp.Publishing{MessageId: id})
 	}
-	tp := tap{drop: func(purpose string, method uint16) bool {
+	tp := tap{drop: func(purpose string, method uint16, _ []byte) bool {
 		return purpose == "publish" && (method == methodAck || method == methodNack)
 	}}
 	cfg := tp.through(b, b.config(Queue{Policy: p, Hook: &recorder{reply: always(hooks.Retry)}, Concurrency: 3}))

@@ -1,0 +1,204 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+const (
+	resubscribeMin = 500 * time.Millisecond
+	resubscribeMax = 10 * time.Second
+)
+
+// consume subscribes again and again until intake is done or the session is
+// lost: a channel that ends, or a consumer that the server cancels, concerns
+// this queue only.
+func (c *consumer) consume(st stages, s *session) {
+	wait := newBackoff(resubscribeMin, resubscribeMax)
+	for !st.stopping() && s.ctx.Err() == nil {
+		started := time.Now()
+		sub, err := c.attempt(st, s)
+		if errors.Is(err, errStopped) {
+			err = nil
+		}
+		tell(c.obs, NotConsuming{c.queue, err})
+		if st.stopping() || s.ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, errPaused) {
+			c.sitOut(st, s, sub)
+			continue
+		}
+		if time.Since(started) > resubscribeMax && !errors.Is(err, errNoAnswer) {
+			wait.reset()
+		}
+		d := wait.next()
+		c.reportFailure(err, d)
+		if !sleep(d, st.intake.Done(), s.ctx.Done()) {
+			return
+		}
+	}
+}
+
+// attempt subscribes once and handles deliveries until the subscription ends,
+// which the error is about.
+func (c *consumer) attempt(st stages, s *session) (*subscription, error) {
+	s, leave, err := c.place(st, s)
+	if err != nil {
+		return nil, err
+	}
+	sub, deliveries, err := c.subscribe(st, s)
+	if err != nil {
+		c.handlers.Go(leave)
+		return nil, err
+	}
+	c.reportConsuming(sub)
+	c.handlers.Go(sub.watch)
+	if c.q.Order.By != "" && c.q.Batch.Size == 0 { // batches clear up themselves
+		c.handlers.Go(func() { c.clearWaiting(st, sub) })
+	}
+	if c.q.Batch.Size > 0 {
+		c.readBatches(st, sub, deliveries)
+	} else {
+		c.read(st, sub, deliveries)
+	}
+	if !st.stopping() {
+		err = sub.reason()
+	}
+	c.handlers.Go(func() {
+		sub.retire()
+		leave()
+	})
+	return sub, err
+}
+
+// place returns where to subscribe, and what to do with it afterwards. A queue
+// that has not answered gets connections of its own: a question without an answer
+// ends only with its connection, and the other queues need theirs.
+func (c *consumer) place(st stages, s *session) (*session, func(), error) {
+	if !c.unanswered {
+		return s, func() {}, nil
+	}
+	ctx, cancel := context.WithCancel(st.intake)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	conn, err := c.dial(ctx, "consume")
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect for queue %q: %w", c.queue, err)
+	}
+	own, end := watch(s.ctx, conn)
+	own.patience = s.patience
+	return own, end, nil
+}
+
+func (c *consumer) reportConsuming(sub *subscription) {
+	c.log.Debug("consuming", keyConsumerTag, sub.tag)
+	if c.unanswered {
+		c.log.Info("queue answers again; consuming")
+	}
+	c.unanswered = false
+	tell(c.obs, Consuming{c.queue})
+}
+
+// reportFailure logs why the queue is not consumed; of a queue that does not
+// answer only the first time, since each try takes long and learns nothing new.
+func (c *consumer) reportFailure(err error, next time.Duration) {
+	level := slog.LevelError
+	if errors.Is(err, errNoAnswer) {
+		if c.unanswered {
+			level = slog.LevelDebug
+		}
+		c.unanswered = true
+	}
+	c.log.Log(context.Background(), level, "not consuming; subscribing again", keyError, err, keyIn, next.Round(time.Millisecond))
+}
+
+// sitOut waits until the queue is not paused any more. The delivery that probes
+// is the last one in hand; when it has to go as well, another must come.
+func (c *consumer) sitOut(st stages, s *session, sub *subscription) {
+	c.log.Warn("queue paused for long; its messages are handed back until the hook works")
+	for {
+		changed := c.gate.closing()
+		if changed == nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-sub.ctx.Done():
+			return
+		case <-st.intake.Done():
+			return
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// subscribe opens a channel of its own and starts a consumer with a tag of its
+// own: after a failure neither can be used again.
+func (c *consumer) subscribe(st stages, s *session) (*subscription, <-chan amqp.Delivery, error) {
+	ch, err := s.conn.Channel()
+	if err != nil {
+		return nil, nil, fmt.Errorf("open a channel: %w", err)
+	}
+	sub := newSubscription(s, ch, c.tag())
+	if err := ch.Qos(c.q.Prefetch, 0, false); err != nil {
+		sub.end(err)
+		return nil, nil, fmt.Errorf("set the prefetch: %w", err)
+	}
+	deliveries, err := ask(s, st.intake.Done(), func() (<-chan amqp.Delivery, error) {
+		return ch.Consume(c.queue, sub.tag, false, c.q.Consumer.Exclusive, false, false, c.q.Consumer.Arguments)
+	})
+	if err != nil {
+		sub.end(err) // an answer that comes late finds its channel closed
+		return nil, nil, consumeError(c.queue, err)
+	}
+	return sub, deliveries, nil
+}
+
+func (c *consumer) tag() string {
+	prefix := c.q.Consumer.Tag
+	if prefix == "" {
+		prefix = "rsctl"
+	}
+	return prefix + "-" + strconv.FormatInt(c.tags.Add(1), 10)
+}
+
+// consumeError says what a refused basic.consume means.
+func consumeError(queue string, err error) error {
+	if errors.Is(err, errNoAnswer) {
+		return fmt.Errorf("queue %q does not answer; if the node that holds it is down, or most nodes of a quorum queue, bring them back: %w", queue, err)
+	}
+	var ex *amqp.Error
+	if !errors.As(err, &ex) {
+		return fmt.Errorf("consume: %w", err)
+	}
+	switch ex.Code {
+	case amqp.NotFound:
+		return fmt.Errorf("queue %q does not exist; declare it with rsctl apply: %w", queue, err)
+	case amqp.AccessRefused:
+		return fmt.Errorf("queue %q may not be consumed (missing read permission, or another consumer has it exclusively): %w", queue, err)
+	case amqp.ResourceLocked:
+		return fmt.Errorf("queue %q is locked: another connection holds it exclusively: %w", queue, err)
+	}
+	return fmt.Errorf("consume: %w", err)
+}
+
+// stopConsuming cancels the consumer, once, and waits until it is. It reports
+// false when the broker does not answer: the deliveries then need not end.
+func (c *consumer) stopConsuming(sub *subscription) bool {
+	sub.stop.Do(func() {
+		_, err := ask(sub.session, nil, func() (struct{}, error) { return struct{}{}, sub.ch.Cancel(sub.tag, false) })
+		sub.silent = errors.Is(err, errNoAnswer)
+		if err != nil && sub.err() == nil {
+			c.log.Warn("the consumer could not be cancelled", keyError, err)
+		}
+	})
+	return !sub.silent
+}

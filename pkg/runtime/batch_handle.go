@@ -32,7 +32,7 @@ func (c *consumer) handleBatch(st stages, ds []*delivery) {
 		c.order.release(keys)
 		<-c.slots
 	}
-	if sub.err() != nil {
+	if sub.taken() {
 		defer free() // the next batch may hold the redeliveries: lost acks must be known by then
 	} else {
 		free()

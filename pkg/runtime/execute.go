@@ -73,6 +73,9 @@ func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
 	c.requeued(step)
 	err := d.settle(step)
 	if err == nil {
+		if o.Verdict == hooks.Ack && d.sub.revoked.Load() {
+			c.ackedLate(d)
+		}
 		tell(c.obs, Settled{c.queue, Ending(o.Verdict.String()), c.spent(d, step, o)})
 		return true
 	}
@@ -85,6 +88,17 @@ func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
 	}
 	c.log.Warn("settlement lost; the broker redelivers the message and its hook runs again", attrs...)
 	return false
+}
+
+// ackedLate remembers an ack that the broker may ignore, because it has requeued
+// the delivery.
+func (c *consumer) ackedLate(d *delivery) {
+	attrs := []any{keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyHookAge, time.Since(d.arrived).Round(time.Millisecond)}
+	if c.lost.remember(&d.Delivery) {
+		c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, it is acked without running the hook", attrs...)
+		return
+	}
+	c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, its hook runs again", attrs...)
 }
 
 // spent reports whether step gives the message up after its last attempt. The

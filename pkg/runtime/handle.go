@@ -18,7 +18,7 @@ import (
 func (c *consumer) handle(st stages, d *delivery) {
 	c.understand(d)
 	outcome, answered := c.answer(st, d)
-	if d.sub.err() != nil {
+	if d.sub.taken() {
 		defer c.next(st, d) // which may be d's redelivery: a lost ack must be known by then
 	} else {
 		c.next(st, d)
@@ -63,7 +63,7 @@ func (c *consumer) succeeded(d *delivery) bool {
 	if !d.Redelivered || !c.lost.take(&d.Delivery) {
 		return false
 	}
-	c.log.Info("acked without running the hook again: it succeeded before the connection was lost", keyMessage, d.MessageId)
+	c.log.Info("acked without running the hook again: it has succeeded, and its ack came too late", keyMessage, d.MessageId)
 	return true
 }
 

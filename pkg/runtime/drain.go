@@ -23,34 +23,28 @@ const returnsFor = 2 * time.Second
 // stopWhenEmpty ends the intake once every queue has been empty, with nothing
 // in hand, for a few looks in a row: a copy may be on its way between two.
 func (r *runner) stopWhenEmpty(intake context.Context, s *session, stop context.CancelCauseFunc) {
-	var ch *amqp.Channel
+	l := &looker{session: s, stop: intake.Done()}
 	for quiet := 0; quiet < drainQuiet; {
 		if !sleep(drainPoll, intake.Done(), s.ctx.Done()) {
 			return
 		}
-		if ch == nil || ch.IsClosed() {
-			var err error
-			if ch, err = s.conn.Channel(); err != nil {
-				continue // the connection is ending, or the next look works
-			}
-		}
-		if r.empty(ch) {
+		if r.empty(l) {
 			quiet++
 		} else {
 			quiet = 0
 		}
 	}
+	r.reportWaiting(l)
 	stop(errDrained)
 }
 
 // empty reports whether no message is ready on the broker and none is in hand.
-func (r *runner) empty(ch *amqp.Channel) bool {
+func (r *runner) empty(l *looker) bool {
 	for _, c := range r.consumers {
 		if c.inHand.Load() > 0 || c.timers.count() > 0 || c.returning() {
 			return false
 		}
-		q, err := ch.QueueDeclarePassive(c.queue, true, false, false, false, nil)
-		if err != nil || q.Messages > 0 {
+		if n, err := l.ready(c.queue); err != nil || n > 0 {
 			return false
 		}
 	}
@@ -69,4 +63,46 @@ func (c *consumer) requeued(step settle.Step) {
 func (c *consumer) returning() bool {
 	last := c.returned.Load()
 	return last != nil && time.Since(*last) < returnsFor
+}
+
+// reportWaiting says how many messages the drain has not waited for: their
+// retries are due later, in days maybe.
+func (r *runner) reportWaiting(l *looker) {
+	told := map[string]bool{}
+	for _, c := range r.consumers {
+		for _, place := range c.q.Waiting {
+			if told[place] {
+				continue
+			}
+			told[place] = true
+			if n, err := l.ready(place); err == nil && n > 0 {
+				r.log.Warn("messages still wait for their retry, on the broker; the drain is over without them", keyTarget, place, keyCount, n)
+			}
+		}
+	}
+}
+
+// looker counts messages on a channel of its own, which an error closes.
+type looker struct {
+	session *session
+	stop    <-chan struct{}
+	ch      *amqp.Channel
+}
+
+func (l *looker) ready(queue string) (int, error) {
+	if l.ch == nil || l.ch.IsClosed() {
+		ch, err := l.session.conn.Channel()
+		if err != nil {
+			return 0, err
+		}
+		l.ch = ch
+	}
+	ch := l.ch
+	q, err := ask(l.session, l.stop, func() (amqp.Queue, error) {
+		return ch.QueueDeclarePassive(queue, true, false, false, false, nil)
+	})
+	if err != nil {
+		l.ch = nil // it may wait for the answer for ever
+	}
+	return q.Messages, err
 }

@@ -228,6 +228,30 @@ func TestADrainWaitsForHeldCopies(t *testing.T) {
 	}
 }
 
+func TestADrainCountsTheRetriesThatWaitOnTheBroker(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	const n = 3
+	p, waiting, empty := b.plain(), b.queue(settle.Classic, nil), b.queue(settle.Classic, nil)
+	p.Delay = &settle.Delay{Strategy: "dlx_ttl", Mode: settle.ModeCopy, Route: func(d time.Duration) settle.Target {
+		return settle.Target{Key: waiting, Queue: waiting, Expiration: d}
+	}}
+	for range n {
+		b.publish(p.Queue, amqp.Publishing{})
+	}
+	hook := &recorder{reply: func(hooks.Message) hooks.Outcome {
+		return hooks.Outcome{Verdict: hooks.RetryAfter, Delay: time.Hour}
+	}}
+	cfg := b.config(Queue{Policy: p, Hook: hook, Waiting: []string{waiting, "no-such-queue", empty}})
+	cfg.Drain = true
+	if err := b.start(cfg).wait(); err != nil {
+		t.Errorf("Run() = %v", err)
+	}
+	if want := fmt.Sprintf("target=%s count=%d", waiting, n); !b.log.has(want) || b.log.count("messages still wait") != 1 {
+		t.Errorf("the log does not say, once, %q", want)
+	}
+}
+
 func TestADrainOfEmptyQueuesEnds(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -54,6 +54,19 @@ func delayNeeds(q *spec.Queue) fragment {
 	return s.needs(q)
 }
 
+// WaitingQueues returns the queues in which delayed copies of q wait on the
+// broker; the ladder is shared with other queues. A delayed exchange, and a queue
+// whose server waits in it, show nothing.
+func WaitingQueues(q *spec.Queue) []string {
+	var names []string
+	for _, w := range delayNeeds(q).queues {
+		if _, leads := w.Arguments["x-dead-letter-exchange"]; leads {
+			names = append(names, w.Name)
+		}
+	}
+	return names
+}
+
 // delayPolicy is how the deliveries of q wait; nil when it declares no delay.
 func delayPolicy(q *spec.Queue) *settle.Delay {
 	if q.Delay == nil {

@@ -60,6 +60,29 @@ func TestEveryStrategyIsInTheConformanceTest(t *testing.T) {
 	}
 }
 
+func TestTheWaitingQueuesAreThoseWhereCopiesWait(t *testing.T) {
+	t.Parallel()
+	for _, c := range conformance {
+		q := spec.Queue{Name: "orders", Type: spec.Quorum, Durable: true, Delay: &c.delay}
+		got := topology.WaitingQueues(&q)
+		p := topology.Policy(&q)
+		if p.Delay.Mode != settle.ModeCopy || p.Delay.Route(1).Queue == "" {
+			if len(got) != 0 {
+				t.Errorf("%s: %q, want none that shows what waits", c.name, got)
+			}
+			continue
+		}
+		if slices.Contains(got, "rsctl.v1.undelivered") {
+			t.Errorf("%s: nothing comes back from the undelivered queue", c.name)
+		}
+		for _, d := range delays(p.Delay.Max) {
+			if to := p.Delay.Route(d).Queue; !slices.Contains(got, to) {
+				t.Errorf("%s: a copy waits in %q, which is not among %q", c.name, to, got)
+			}
+		}
+	}
+}
+
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	for _, c := range conformance {

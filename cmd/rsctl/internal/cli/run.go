@@ -45,6 +45,12 @@ delivered again. Exit code 0 after a drain, 1 when the spec, the topology or a
 handler does not allow a start, 3 when the broker refuses or a drain was cut
 short.
 
+--drain stops when the queues are empty and no handler runs. It waits for retries
+that the process holds (timer, hold). Retries that wait on the broker (dlx_ttl,
+levels) may be due in days and are not waited for; the log says how many there
+are and where. What a delayed exchange (plugin_dme) or RabbitMQ itself (native)
+holds back cannot be seen.
+
 --listen answers /healthz (the process lives), /readyz (every queue is consumed
 and none is paused) and /metrics (Prometheus). When the default address is taken,
 by another rsctl on the same machine, the run goes on without.

@@ -61,6 +61,7 @@ func (w *wiring) adopt(q *spec.Queue, hook hooks.Hook) {
 		Breaker:          breakerOf(q),
 		Order:            orderOf(q),
 		Batch:            batchOf(q),
+		Waiting:          topology.WaitingQueues(q),
 		Consumer:         consumerOf(q),
 		Publisher:        publisherOf(q),
 		DeadLetterRoute:  hasDeadLetterRoute(q),

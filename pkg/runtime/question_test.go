@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -127,5 +128,26 @@ func TestAStopDoesNotWaitForAQueueThatDoesNotAnswer(t *testing.T) {
 			}
 			b.eventually("the messages that no hook has ended to be back", func() bool { return b.ready(p.Queue) == left })
 		})
+	}
+}
+
+func TestARefusedConsumerIsToldWhatToDo(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{errNoAnswer, "does not answer"},
+		{&amqp.Error{Code: amqp.NotFound, Reason: "NOT_FOUND - no queue 'q' in vhost '/'"}, "rsctl apply"},
+		{&amqp.Error{Code: amqp.NotFound, Reason: "NOT_FOUND - home node 'n' of durable queue 'q' in vhost '/' is down or inaccessible"}, "bring the node"},
+		{&amqp.Error{Code: amqp.NotFound, Reason: "NOT_FOUND - failed to perform operation on queue 'q' in vhost '/' due to timeout"}, "bring the node"},
+		{&amqp.Error{Code: amqp.AccessRefused}, "missing read permission"},
+		{&amqp.Error{Code: amqp.ResourceLocked}, "holds it exclusively"},
+		{&amqp.Error{Code: amqp.InternalError}, "consume"},
+		{errors.New("closed"), "consume"},
+	} {
+		if got := consumeError("q", tt.err); !strings.Contains(got.Error(), tt.want) || !errors.Is(got, tt.err) {
+			t.Errorf("%v is told as %q, want it to say %q", tt.err, got, tt.want)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -170,6 +171,12 @@ func (c *consumer) tag() string {
 	return prefix + "-" + strconv.FormatInt(c.tags.Add(1), 10)
 }
 
+// isDown tells a queue that its node keeps from us from one that does not exist:
+// RabbitMQ reports both as not found.
+func isDown(ex *amqp.Error) bool {
+	return strings.Contains(ex.Reason, "down or inaccessible") || strings.Contains(ex.Reason, "due to timeout")
+}
+
 // consumeError says what a refused basic.consume means.
 func consumeError(queue string, err error) error {
 	if errors.Is(err, errNoAnswer) {
@@ -181,6 +188,9 @@ func consumeError(queue string, err error) error {
 	}
 	switch ex.Code {
 	case amqp.NotFound:
+		if isDown(ex) {
+			return fmt.Errorf("queue %q cannot be reached; bring the node that holds it back: %w", queue, err)
+		}
 		return fmt.Errorf("queue %q does not exist; declare it with rsctl apply: %w", queue, err)
 	case amqp.AccessRefused:
 		return fmt.Errorf("queue %q may not be consumed (missing read permission, or another consumer has it exclusively): %w", queue, err)

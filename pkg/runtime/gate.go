@@ -210,6 +210,9 @@ func (g *gate) answered(p pass, o hooks.Outcome) {
 // closed, and fail too, do not prolong it.
 func (g *gate) trip(p pass, err error) {
 	g.end(p)
+	if !g.closed || p != 0 {
+		tell(g.obs, Paused{g.queue, err})
+	}
 	switch {
 	case !g.closed:
 		g.closed, g.since = true, time.Now()
@@ -219,7 +222,6 @@ func (g *gate) trip(p pass, err error) {
 	default:
 		g.log.Warn("hook still fails; queue stays paused", keyError, err, keyIn, g.breaker.Cooldown)
 	}
-	tell(g.obs, Paused{g.queue, err})
 	g.next = time.Now().Add(g.breaker.Cooldown)
 }
 

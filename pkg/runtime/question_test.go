@@ -47,7 +47,19 @@ func TestAQueueThatDoesNotAnswerKeepsNoOtherQueueAndIsTriedAgain(t *testing.T) {
 	var muted atomic.Bool
 	muted.Store(true)
 	b.publish(silent.Queue, amqp.Publishing{MessageId: "kept"})
-	run := b.startImpatient(mute(methodConsumeOK, "mute-", &muted).through(b, cfg), 100*time.Millisecond)
+	cfg = mute(methodConsumeOK, "mute-", &muted).through(b, cfg)
+	dial, shared := cfg.Dial, make(chan *amqp.Connection, 1)
+	cfg.Dial = func(ctx context.Context, purpose string) (*amqp.Connection, error) {
+		conn, err := dial(ctx, purpose)
+		if purpose == "consume" && err == nil {
+			select {
+			case shared <- conn: // the first one
+			default:
+			}
+		}
+		return conn, err
+	}
+	run := b.startImpatient(cfg, 100*time.Millisecond)
 	b.eventually("several tries", func() bool { return len(failures(j, silent.Queue)) >= 3 })
 	b.publish(other.Queue, amqp.Publishing{MessageId: "meanwhile"})
 	b.eventually("the other queue to be handled", func() bool { return len(hook.seen()) == 1 })
@@ -67,11 +79,15 @@ func TestAQueueThatDoesNotAnswerKeepsNoOtherQueueAndIsTriedAgain(t *testing.T) {
 	if lost := told[Disconnected](j); len(lost) != 0 {
 		t.Errorf("a connection was given up: %v", lost)
 	}
+	_ = (<-shared).Close()
+	b.publish(silent.Queue, amqp.Publishing{})
+	b.publish(other.Queue, amqp.Publishing{})
+	b.eventually("both queues to be handled after the loss of the shared connection", func() bool { return len(hook.seen()) == 4 })
 	if err := run.stop(); err != nil {
 		t.Errorf("Run() = %v", err)
 	}
-	if b.ready(silent.Queue) != 0 {
-		t.Error("the message is still there")
+	if b.ready(silent.Queue) != 0 || b.ready(other.Queue) != 0 {
+		t.Error("messages are left")
 	}
 	j.balanced(t)
 }

@@ -95,6 +95,12 @@ func (c *consumer) place(st stages, s *session) (*session, func(), error) {
 	}
 	own, end := watch(s.ctx, conn)
 	own.patience = s.patience
+	own.chore(func() {
+		<-own.ctx.Done()
+		if s.ctx.Err() != nil {
+			closeConn(conn) // it must not outlive s, answer or not
+		}
+	})
 	return own, end, nil
 }
 

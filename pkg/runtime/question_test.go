@@ -63,7 +63,7 @@ func TestAQueueThatDoesNotAnswerKeepsNoOtherQueueAndIsTriedAgain(t *testing.T) {
 	b.eventually("several tries", func() bool { return len(failures(j, silent.Queue)) >= 3 })
 	b.publish(other.Queue, amqp.Publishing{MessageId: "meanwhile"})
 	b.eventually("the other queue to be handled", func() bool { return len(hook.seen()) == 1 })
-	if n := b.log.count("level=ERROR"); n != 1 || !b.log.has("bring them back") {
+	if n := b.log.count(`level=ERROR msg="not consuming; subscribing again" queue=` + silent.Queue); n != 1 || !b.log.has("bring them back") {
 		t.Errorf("%d errors are logged, want one that says what to do", n)
 	}
 	for _, err := range failures(j, silent.Queue) {

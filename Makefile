@@ -11,6 +11,8 @@ MATRIX ?= 3.10 4.0 4.3
 FUZZTIME ?= 30s
 # Time of "make chaos", without starting brokers and draining queues.
 CHAOS_TIME ?= 10m
+# Time that the endpoint is away in "make outage".
+OUTAGE_TIME ?= 60s
 # Time of "make soak".
 SOAK_TIME ?= 10m
 # Set it to 1 and "make bench" installs what it compares rsctl with: Debian's
@@ -66,6 +68,10 @@ bench: withbroker ## Throughput as ratios against bare loops, and the tools of t
 .PHONY: chaos
 chaos: go ## Break things under load for CHAOS_TIME (10m) and account for every message
 	@$(GO) run ./e2e/chaos -time $(CHAOS_TIME) -series $(SERIES)
+
+.PHONY: outage
+outage: withbroker ## An HTTP endpoint away for OUTAGE_TIME (60s) under 200 messages/s
+	@RSCTL_OUTAGE=$(OUTAGE_TIME) bin/withbroker -series $(SERIES) -- $(GO) test -count=1 -v -run TestAnOutageOfTheEndpoint ./e2e
 
 .PHONY: soak
 soak: withbroker ## Memory of rsctl at full load for SOAK_TIME (10m)

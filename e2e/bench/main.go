@@ -42,6 +42,8 @@ var rows = []row{
 	delayedRow,
 	workerRow,
 	batchRow,
+	orderedRow,
+	orderedWorkerRow,
 }
 
 // options is how to measure.

@@ -9,6 +9,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -125,10 +126,7 @@ func run(ctx context.Context, out io.Writer, o options) error {
 	if err := print(out, "bare/s", results); err != nil {
 		return err
 	}
-	if err := runRivals(ctx, b, out, o); err != nil {
-		return err
-	}
-	return runDelays(ctx, b, out, o.only)
+	return errors.Join(runRivals(ctx, b, out, o), runDelays(ctx, b, out, o.only))
 }
 
 // measure runs one round that is not counted, then the others in turn.

@@ -36,7 +36,8 @@ type tools struct {
 	python  string // one that has Celery
 }
 
-// runRivals measures each rival that is there, and names the others.
+// runRivals measures each rival that is there, and names the others. One that
+// fails does not keep the next from being measured.
 func runRivals(ctx context.Context, b *bench, out io.Writer, o options) error {
 	t, err := newTools(o.install)
 	if err != nil {
@@ -44,6 +45,7 @@ func runRivals(ctx context.Context, b *bench, out io.Writer, o options) error {
 	}
 	defer os.RemoveAll(t.dir)
 	var results []result
+	var errs []error
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, r := range rivals(t) {
 		if !strings.Contains(r.name, o.only) {
@@ -55,11 +57,12 @@ func runRivals(ctx context.Context, b *bench, out io.Writer, o options) error {
 		}
 		res, err := measure(ctx, b, r.row, o)
 		if err != nil {
-			return err
+			errs = append(errs, err)
+			continue
 		}
 		results = append(results, res)
 	}
-	return errors.Join(print(out, "theirs/s", results), w.Flush())
+	return errors.Join(append(errs, print(out, "theirs/s", results), w.Flush())...)
 }
 
 func newTools(install bool) (*tools, error) {

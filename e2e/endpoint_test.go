@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"strconv"
@@ -29,13 +31,28 @@ type endpoint struct {
 
 func newEndpoint(t *testing.T) *endpoint {
 	t.Helper()
-	e := &endpoint{t: t, address: "127.0.0.1:0", calls: map[string][]int{}, acked: map[string]bool{}}
+	e := &endpoint{t: t, address: quietAddress(t), calls: map[string][]int{}, acked: map[string]bool{}}
 	e.open()
 	t.Cleanup(func() {
 		_ = e.server.Close()
 		e.serving.Wait()
 	})
 	return e
+}
+
+// quietAddress is free, and has a port that no kernel hands out and no node here
+// takes, so that nobody else has it while the endpoint is away.
+func quietAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 10_000+rand.IntN(10_000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			return address
+		}
+	}
+	t.Fatal("no free TCP port between 10000 and 20000")
+	return ""
 }
 
 func (e *endpoint) open() {
@@ -47,7 +64,6 @@ func (e *endpoint) open() {
 	e.mu.Lock()
 	e.first = time.Time{}
 	e.mu.Unlock()
-	e.address = l.Addr().String()
 	e.server = &http.Server{Handler: e}
 	server := e.server
 	e.serving.Go(func() { server.Serve(l) }) //nolint:errcheck // ends with the test

@@ -15,27 +15,34 @@ import (
 
 func rivals(t *tools) []rival {
 	return []rival{
-		{row: amqpConsumeRow, hint: "Debian's package amqp-tools has it", debian: "amqp-tools", missing: amqpConsumeMissing},
+		amqpConsume("exec, against amqp-consume", 1),
+		amqpConsume("exec, against 4 of them", execInFlight),
 		{row: rascalRow(t), hint: "npm's packages rascal and amqplib have it", missing: rascalMissing},
 		{row: celeryRow(t), hint: "Debian's package python3-celery has it", debian: "python3-celery", missing: celeryMissing},
 	}
 }
 
-// amqpConsumeRow: the same trivial command per message. One amqp-consume runs
-// one command at a time, so there are several. It does not show when it settles:
-// both sides include connecting.
-var amqpConsumeRow = row{
-	name: "exec, against amqp-consume", target: 1, count: 2000,
-	bare: func(ctx context.Context, b *bench, n int) (time.Duration, error) {
-		if err := b.fill(n); err != nil {
-			return 0, err
-		}
-		share := strconv.Itoa(n / execInFlight)
-		return inParallel(execInFlight, execInFlight, func() error {
-			return quietly(exec.CommandContext(ctx, "amqp-consume", "--url="+b.url, "--queue="+workQueue, "--prefetch-count=2", "--count="+share, "cat"))
-		})
-	},
-	ours: execRow.ours,
+// amqpConsume: the same trivial command per message. One amqp-consume runs one
+// command at a time, which is how it is used; several of them do what rsctl does
+// in one process. It does not show when it settles: both sides include
+// connecting.
+func amqpConsume(name string, processes int) rival {
+	return rival{
+		hint: "Debian's package amqp-tools has it", debian: "amqp-tools", missing: amqpConsumeMissing,
+		row: row{
+			name: name, target: 1, count: 2000,
+			bare: func(ctx context.Context, b *bench, n int) (time.Duration, error) {
+				if err := b.fill(n); err != nil {
+					return 0, err
+				}
+				share := strconv.Itoa(n / processes)
+				return inParallel(processes, processes, func() error {
+					return quietly(exec.CommandContext(ctx, "amqp-consume", "--url="+b.url, "--queue="+workQueue, "--prefetch-count=2", "--count="+share, "cat"))
+				})
+			},
+			ours: execRow.ours,
+		},
+	}
 }
 
 func amqpConsumeMissing(context.Context, *tools) error {

@@ -13,36 +13,33 @@ import (
 	"github.com/rsctl/rsctl/pkg/hooks"
 )
 
+var overHTTP2 = ways[3]
+
 func TestAnEndpointThatSpeaksHTTP2HasAllCallsOnOneConnection(t *testing.T) {
 	t.Parallel()
-	const calls = 16
-	var conns, requests atomic.Int32
-	all := make(chan struct{}) // closed when every call is in flight
-	w := way{size: 1, tls: true, h2: true}
-	p := w.serve(t, func(http.ResponseWriter, *http.Request) {
-		switch requests.Add(1) {
-		case 1: // alone: calls that come together at first may each dial
-			return
-		case calls + 1:
-			close(all)
-		}
-		<-all
-	})
-	e := p.hook(t).(*endpoint)
-	dial := e.dial
-	e.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conns.Add(1)
-		return dial(ctx, network, addr)
-	}
-	handleWith(t, e, w.message())
-	inParallel(calls, calls, func() {
-		if o := handleWith(t, e, w.message()); o.Verdict != hooks.Ack {
-			t.Errorf("got %+v, want Ack", o)
+	synctest.Test(t, func(t *testing.T) {
+		const calls = 16
+		var requests atomic.Int32
+		all := make(chan struct{}) // closed when every call is in flight
+		p, e := overHTTP2.start(t, func(http.ResponseWriter, *http.Request) {
+			switch requests.Add(1) {
+			case 1: // alone: calls that come together at first may each dial
+				return
+			case calls + 1:
+				close(all)
+			}
+			<-all
+		})
+		handleWith(t, e, overHTTP2.message())
+		inParallel(calls, calls, func() {
+			if o := handleWith(t, e, overHTTP2.message()); o.Verdict != hooks.Ack {
+				t.Errorf("got %+v, want Ack", o)
+			}
+		})
+		if n := p.dials(); n != 1 {
+			t.Errorf("%d connections for %d calls in flight, want 1", n, calls)
 		}
 	})
-	if n := conns.Load(); n != 1 {
-		t.Errorf("%d connections for %d calls in flight, want 1", n, calls)
-	}
 }
 
 // A severable connection can lose its peer without being told.
@@ -79,24 +76,21 @@ func (s *severable) Close() error {
 
 func TestAConnectionOfHTTP2WhosePeerHasVanishedIsGivenUpWithinTheCall(t *testing.T) {
 	t.Parallel()
-	w := way{size: 1, tls: true, h2: true}
 	synctest.Test(t, func(t *testing.T) {
-		a := newAuthority(t)
-		server := newMemoryServer()
-		server.serve(t, w, a.pair(time.Hour))
-		severed, conns := make(chan struct{}), 0
-		e := namedEndpoint(t, w, a.file(), func(context.Context, string, string) (net.Conn, error) {
-			conns++
-			if conns > 1 {
-				return server.dial(), nil
+		p, e := overHTTP2.start(t, func(http.ResponseWriter, *http.Request) {})
+		severed, dial := make(chan struct{}), e.dial
+		e.dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := dial(ctx, network, addr)
+			if p.dials() > 1 {
+				return c, err
 			}
-			return &severable{Conn: server.dial(), severed: severed, closed: make(chan struct{})}, nil
-		})
-		handleWith(t, e, w.message())
+			return &severable{Conn: c, severed: severed, closed: make(chan struct{})}, err
+		}
+		handleWith(t, e, overHTTP2.message())
 		close(severed)
-		o, err := e.Handle(deadline(t, 20*time.Second), w.message())
-		if err != nil || o.Verdict != hooks.Ack || conns != 2 {
-			t.Errorf("got %+v, %v over %d connections, want Ack over a second one", o, err, conns)
+		o, err := e.Handle(deadline(t, 20*time.Second), overHTTP2.message())
+		if err != nil || o.Verdict != hooks.Ack || p.dials() != 2 {
+			t.Errorf("got %+v, %v over %d connections, want Ack over a second one", o, err, p.dials())
 		}
 	})
 }

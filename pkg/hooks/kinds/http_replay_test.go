@@ -24,24 +24,22 @@ func TestARequestThatAKeptConnectionLosesIsSentOnceMore(t *testing.T) {
 			{"a kept connection that is cut costs nothing", map[int32]bool{2: true}, []hooks.Verdict{hooks.Ack, hooks.Ack}, 3},
 			{"the second one is not replaced", map[int32]bool{2: true, 3: true}, []hooks.Verdict{hooks.Ack, hooks.Failed, hooks.Ack}, 4},
 		} {
-			t.Run(tt.name, func(t *testing.T) {
-				var p *peer
-				var sent atomic.Int32
-				p = w.serve(t, func(_ http.ResponseWriter, r *http.Request) {
-					if tt.cuts[sent.Add(1)] {
-						p.cut(r)
-					}
-				})
-				hook := p.hook(t)
-				for i, want := range tt.want {
-					if o := handleWith(t, hook, w.message()); o.Verdict != want {
-						t.Errorf("message %d: got %+v, want verdict %d", i+1, o, want)
-					}
-				}
-				if n := sent.Load(); n != tt.sent {
-					t.Errorf("the server got %d requests, want %d", n, tt.sent)
+			var p *peer
+			var e *endpoint
+			var sent atomic.Int32
+			p, e = w.start(t, func(_ http.ResponseWriter, r *http.Request) {
+				if tt.cuts[sent.Add(1)] {
+					p.cut(r)
 				}
 			})
+			for i, want := range tt.want {
+				if o := handleWith(t, e, w.message()); o.Verdict != want {
+					t.Errorf("%s: message %d: got %+v, want verdict %d", tt.name, i+1, o, want)
+				}
+			}
+			if n := sent.Load(); n != tt.sent {
+				t.Errorf("%s: the server got %d requests, want %d", tt.name, n, tt.sent)
+			}
 		}
 	})
 }
@@ -51,9 +49,10 @@ func TestARequestWhoseAnswerHasBegunIsNotSentAgain(t *testing.T) {
 	t.Parallel()
 	overEveryWay(t, func(t *testing.T, w way) {
 		var p *peer
+		var e *endpoint
 		var sent atomic.Int32
 		begun := make(chan struct{})
-		p = w.serve(t, func(rw http.ResponseWriter, r *http.Request) {
+		p, e = w.start(t, func(rw http.ResponseWriter, r *http.Request) {
 			if sent.Add(1) != 2 {
 				return
 			}
@@ -64,10 +63,9 @@ func TestARequestWhoseAnswerHasBegunIsNotSentAgain(t *testing.T) {
 			}
 			p.cut(r)
 		})
-		hook := p.hook(t)
-		handleWith(t, hook, w.message())
+		handleWith(t, e, w.message())
 		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotFirstResponseByte: func() { close(begun) }})
-		if o, err := hook.Handle(ctx, w.message()); err != nil || o.Verdict != hooks.Retry || sent.Load() != 2 {
+		if o, err := e.Handle(ctx, w.message()); err != nil || o.Verdict != hooks.Retry || sent.Load() != 2 {
 			t.Errorf("got %+v, %v after %d requests, want what the status says", o, err, sent.Load())
 		}
 	})
@@ -79,14 +77,13 @@ func TestAServerThatEndsItsConnectionsPolitelyGetsEachRequestOnce(t *testing.T) 
 	t.Parallel()
 	overEveryWay(t, func(t *testing.T, w way) {
 		var handled atomic.Int32
-		p := w.serve(t, func(rw http.ResponseWriter, _ *http.Request) {
+		_, e := w.start(t, func(rw http.ResponseWriter, _ *http.Request) {
 			handled.Add(1)
 			rw.Header().Set("Connection", "close") // over HTTP/2 it becomes a GOAWAY
 		})
-		hook := p.hook(t)
 		const n = 40
 		inParallel(8, n, func() {
-			if o := handleWith(t, hook, w.message()); o.Verdict != hooks.Ack {
+			if o := handleWith(t, e, w.message()); o.Verdict != hooks.Ack {
 				t.Errorf("got %+v, want Ack", o)
 			}
 		})

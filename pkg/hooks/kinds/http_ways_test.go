@@ -1,14 +1,18 @@
 package kinds
 
 import (
+	"context"
+	"crypto/tls"
+	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"path/filepath"
+	"net/url"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/spec"
@@ -30,52 +34,85 @@ var ways = []way{
 
 func (w way) message() hooks.Message { return hooks.Message{Body: make([]byte, w.size)} }
 
-// A peer is a server that can cut the connection of a request.
+// overEveryWay runs the test for each way of sending, with a clock of its own:
+// on a busy machine no connection grows old by itself.
+func overEveryWay(t *testing.T, test func(t *testing.T, w way)) {
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { test(t, w) })
+		})
+	}
+}
+
+// A peer is a server within the process that can cut the connection of a request.
 type peer struct {
-	*httptest.Server
-	tls *spec.TLS
+	dialled chan net.Conn
+	ended   chan struct{}
 
 	mu    sync.Mutex
 	conns map[string]net.Conn // by the client's address
 }
 
-// serve starts a server for the way; f must be for the protocol of it.
-func (w way) serve(t *testing.T, f http.HandlerFunc) *peer {
+// serve starts a server for the way.
+func (w way) serve(t *testing.T, pair tls.Certificate, f http.HandlerFunc) *peer {
 	t.Helper()
-	p := &peer{conns: map[string]net.Conn{}}
-	p.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+	p := &peer{dialled: make(chan net.Conn), ended: make(chan struct{}), conns: map[string]net.Conn{}}
+	server := &http.Server{TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}}, ErrorLog: log.New(io.Discard, "", 0)}
+	if !w.h2 {
+		server.TLSConfig.NextProtos = []string{"http/1.1"}
+	}
+	server.Handler = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if n, _ := io.Copy(io.Discard, r.Body); n != int64(w.size) || (r.ProtoMajor == 2) != w.h2 {
 			t.Errorf("%s with %d bytes arrived", r.Proto, n)
 		}
 		f(rw, r)
-	}))
-	p.Listener = &keeping{p.Listener, p}
-	p.EnableHTTP2 = w.h2
-	p.Config.ErrorLog = log.New(io.Discard, "", 0)
-	if w.tls {
-		p.StartTLS()
-		p.tls = &spec.TLS{CAFile: pemFile(t, filepath.Join(t.TempDir(), "ca.pem"), "CERTIFICATE", p.Certificate().Raw)}
-	} else {
-		p.Start()
-	}
-	t.Cleanup(p.Close)
+	})
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if w.tls {
+			server.ServeTLS(p, "", "")
+		} else {
+			server.Serve(p)
+		}
+	})
+	t.Cleanup(func() {
+		server.Close()
+		serving.Wait()
+		time.Sleep(10 * time.Second) // of the bubble: TLS gives a good-bye that nobody reads 5 s
+	})
 	return p
 }
 
-// keeping remembers what it has accepted.
-type keeping struct {
-	net.Listener
-	p *peer
+// addressed is a connection whose client has an address of its own.
+type addressed struct {
+	net.Conn
+	client net.Addr
 }
 
-func (k *keeping) Accept() (net.Conn, error) {
-	c, err := k.Listener.Accept()
-	if err == nil {
-		k.p.mu.Lock()
-		k.p.conns[c.RemoteAddr().String()] = c
-		k.p.mu.Unlock()
+// RemoteAddr implements [net.Conn].
+func (a addressed) RemoteAddr() net.Addr { return a.client }
+
+// dial implements [dialFunc].
+func (p *peer) dial(context.Context, string, string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	p.mu.Lock()
+	client := &net.UnixAddr{Name: fmt.Sprint("client ", len(p.conns))}
+	p.conns[client.String()] = theirs
+	p.mu.Unlock()
+	select {
+	case p.dialled <- addressed{theirs, client}:
+		return ours, nil
+	case <-p.ended: // a transport may dial ahead of its need
+		return nil, net.ErrClosed
 	}
-	return c, err
+}
+
+// dials is how many connections there have been.
+func (p *peer) dials() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.conns)
 }
 
 func (p *peer) cut(r *http.Request) {
@@ -84,19 +121,48 @@ func (p *peer) cut(r *http.Request) {
 	p.conns[r.RemoteAddr].Close()
 }
 
-func (p *peer) hook(t *testing.T) hooks.Hook {
-	t.Helper()
-	h := httpHandler(p.URL)
-	h.TLS = p.tls
-	return newHook(t, h, Options{Concurrency: 16})
+// Accept implements [net.Listener].
+func (p *peer) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.dialled:
+		return c, nil
+	case <-p.ended:
+		return nil, net.ErrClosed
+	}
 }
 
-// overEveryWay runs the test for each way of sending.
-func overEveryWay(t *testing.T, test func(t *testing.T, w way)) {
-	for _, w := range ways {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			test(t, w)
-		})
+// Close implements [net.Listener].
+func (p *peer) Close() error { close(p.ended); return nil }
+
+// Addr implements [net.Listener].
+func (p *peer) Addr() net.Addr { return &net.UnixAddr{Name: "peer"} }
+
+// start serves f, and returns a hook that posts to it.
+func (w way) start(t *testing.T, f http.HandlerFunc) (*peer, *endpoint) {
+	t.Helper()
+	a := newAuthority(t)
+	p := w.serve(t, a.pair(time.Hour), f)
+	return p, w.endpoint(t, a, p.dial)
+}
+
+// endpoint is a hook for hook.test whose connections come from dial.
+func (w way) endpoint(t *testing.T, a *authority, dial dialFunc) *endpoint {
+	t.Helper()
+	h, addr := httpHandler("http://hook.test/"), "hook.test:80"
+	if w.tls {
+		h, addr = httpHandler("https://hook.test/"), "hook.test:443"
+		h.TLS = &spec.TLS{CAFile: a.file()}
 	}
+	e := newHook(t, h, Options{Concurrency: 16}).(*endpoint)
+	e.proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+	e.dial = func(ctx context.Context, network, to string) (net.Conn, error) {
+		if network != "tcp" || to != addr {
+			t.Errorf("dialled %s %s, want the name each time", network, to)
+		}
+		return dial(ctx, network, to)
+	}
+	if !w.tls {
+		e.wire = wireTo(e, "tcp", addr)
+	}
+	return e
 }

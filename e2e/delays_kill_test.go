@@ -103,10 +103,11 @@ func TestKilledWhileMessagesWaitLosesNone(t *testing.T) {
 		})
 	}
 	// On a slow machine some are through before the last of them waits.
-	waiting := map[string]int{"rsctl.v1.level-04,rsctl.v1.level-02": messages}
+	const most = messages * 9 / 10
+	waiting := map[string]int{"rsctl.v1.level-04,rsctl.v1.level-02": 2 * most}
 	for _, p := range list {
 		if names := p.waitingQueue("20s"); names != "" {
-			waiting[names] = messages / 2
+			waiting[names] = most
 		}
 	}
 	for names, n := range waiting {
@@ -132,16 +133,14 @@ func TestKilledWhileMessagesWaitLosesNone(t *testing.T) {
 			return acked == messages
 		})
 		_, _, later := hook.counts(p.queue)
-		if copied := !p.uncounted && p.strategy != "hold"; copied && later < messages*3/4 {
+		if copied := !p.uncounted && p.strategy != "hold"; copied && later < messages/2 {
 			t.Errorf("%s: %d messages came back as copies; the others did not wait when the process was killed", p.queue, later)
 		}
 	}
-	stop(t, again)
-	for _, p := range list {
-		if n := b.Ready(p.queue); n != 0 {
-			t.Errorf("%s still holds %d messages", p.queue, n)
-		}
+	for _, p := range list { // a copy whose original was not settled comes twice
+		harness.Eventually(t, p.queue+" to be empty", func() bool { return b.Ready(p.queue) == 0 })
 	}
+	stop(t, again)
 }
 
 const killLoopSpec = `version: 1

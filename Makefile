@@ -7,6 +7,8 @@ GO ?= go
 SERIES ?= installed
 # The ones of "make test-matrix".
 MATRIX ?= 3.10 4.0 4.3
+# Time per package: the faults of e2e take minutes on a busy machine.
+TEST_TIMEOUT ?= 20m
 # Time per fuzz target.
 FUZZTIME ?= 30s
 # Time of "make chaos", without starting brokers and draining queues.
@@ -39,7 +41,7 @@ demo: withbroker ## See orders flow through a private RabbitMQ, start to end
 
 .PHONY: test
 test: withbroker race-note clients-note ## All tests, on a private RabbitMQ; SERIES=4.3 picks another
-	@bin/withbroker -series $(SERIES) -delayed-message -- $(GO) test $(RACE) -shuffle=on ./...
+	@bin/withbroker -series $(SERIES) -delayed-message -- $(GO) test $(RACE) -timeout $(TEST_TIMEOUT) -shuffle=on ./...
 
 .PHONY: test-unit
 test-unit: go race-note ## The tests that need no broker
@@ -50,7 +52,7 @@ test-matrix: withbroker ## The tests that use a broker, on RabbitMQ 3.10, 4.0 an
 	@test -z "$$RSCTL_AMQP_URL" || { echo "test-matrix starts its own brokers: unset RSCTL_AMQP_URL" >&2; exit 2; }
 	@set -e; for series in $(MATRIX); do \
 		echo "RabbitMQ $$series"; \
-		bin/withbroker -series $$series -delayed-message -- $(GO) test -count=1 -shuffle=on $(BROKER_PACKAGES); \
+		bin/withbroker -series $$series -delayed-message -- $(GO) test -count=1 -timeout $(TEST_TIMEOUT) -shuffle=on $(BROKER_PACKAGES); \
 	done
 
 .PHONY: lint

@@ -57,14 +57,16 @@ func killBroker(ctx context.Context, s *stage, _ plan) error {
 }
 
 // killLeader kills the node that leads the first queue, lets the others work,
-// and brings it back.
+// and brings it back. It waits until every member takes part: on a busy machine
+// one may still be starting, and what is left without the leader is no majority.
 func killLeader(ctx context.Context, s *stage, _ plan) error {
 	var state struct {
-		Leader string `json:"leader"`
+		Leader string   `json:"leader"`
+		Online []string `json:"online"`
 	}
 	path := "queues/" + s.host.Name + "/" + s.fault.queues[0].name
-	err := until(ctx, "the management API to know the leader, which it learns every few seconds", func() bool {
-		return s.host.Manage(ctx, "GET", path, "", &state) == nil && state.Leader != ""
+	err := until(ctx, "the management API to know a leader and all members, which it learns every few seconds", func() bool {
+		return s.host.Manage(ctx, "GET", path, "", &state) == nil && state.Leader != "" && len(state.Online) == len(s.nodes)
 	})
 	if err != nil {
 		return err

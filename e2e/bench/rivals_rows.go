@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -25,7 +26,7 @@ func rivals(t *tools) []rival {
 // amqpConsume: the same trivial command per message. One amqp-consume runs one
 // command at a time, which is how it is used; several of them do what rsctl does
 // in one process. It does not show when it settles: both sides include
-// connecting.
+// connecting. A slash at the end of the URL is a vhost without a name to it.
 func amqpConsume(name string, processes int) rival {
 	return rival{
 		hint: "Debian's package amqp-tools has it", debian: "amqp-tools", missing: amqpConsumeMissing,
@@ -37,7 +38,7 @@ func amqpConsume(name string, processes int) rival {
 				}
 				share := strconv.Itoa(n / processes)
 				return inParallel(processes, processes, func() error {
-					return quietly(exec.CommandContext(ctx, "amqp-consume", "--url="+b.url, "--queue="+workQueue, "--prefetch-count=2", "--count="+share, "cat"))
+					return quietly(exec.CommandContext(ctx, "amqp-consume", "--url="+strings.TrimSuffix(b.url, "/"), "--queue="+workQueue, "--prefetch-count=2", "--count="+share, "cat"))
 				})
 			},
 			ours: execRow.ours,

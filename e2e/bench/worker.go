@@ -41,20 +41,21 @@ var workerRow = row{
 	},
 }
 
-// batchRow: 32 messages in one line, a line at a time to each process.
+// batchRow: 32 messages in one line; each process has a line, and the next one
+// in its pipe.
 var batchRow = row{
 	name: "batch of 32 through a worker", target: 0.9, count: 50000,
 	bare: func(_ context.Context, b *bench, n int) (time.Duration, error) {
 		if err := b.fill(n); err != nil {
 			return 0, err
 		}
-		return b.consumeBare(n, batchLoad.prefetch, workerProcesses*batchLoad.batch, func(d *amqp.Delivery) error { return d.Ack(false) })
+		return b.consumeBare(n, batchLoad.prefetch, batchLoad.concurrency*batchLoad.batch, func(d *amqp.Delivery) error { return d.Ack(false) })
 	},
 	ours: func(ctx context.Context, b *bench, n int) (time.Duration, error) {
 		if err := b.fill(n); err != nil {
 			return 0, err
 		}
-		h, err := selfWorker(1)
+		h, err := selfWorker(batchLoad.concurrency / workerProcesses)
 		if err != nil {
 			return 0, err
 		}
@@ -63,7 +64,7 @@ var batchRow = row{
 }
 
 // batchLoad has the prefetch that a spec has by default.
-var batchLoad = load{concurrency: workerProcesses, prefetch: 2 * workerProcesses * 32, batch: 32}
+var batchLoad = load{concurrency: 2 * workerProcesses, prefetch: 4 * workerProcesses * 32, batch: 32}
 
 // selfWorker is a handler whose processes are this program.
 func selfWorker(pipeline int) (*spec.Handler, error) {

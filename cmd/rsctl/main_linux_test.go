@@ -14,6 +14,8 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"golang.org/x/sys/unix"
+
+	"github.com/rsctl/rsctl/cmd/rsctl/internal/proctest"
 )
 
 // as makes the re-executed test binary rsctl; the other value is what process 1
@@ -116,7 +118,7 @@ func TestProcess1CollectsWhatHandlersLeaveBehindAndPassesTheStopOn(t *testing.T)
 	t.Cleanup(func() { run.Process.Kill() }) // after a failed test; else it has ended
 
 	until(t, log, "every message to be handled", func() bool { return linesIn(dir, "runs") == messages })
-	until(t, log, "rsctl to be the only child that is left", func() bool { return len(childrenOf(t, run.Process.Pid)) == 1 })
+	until(t, log, "rsctl to be the only child that is left", func() bool { return len(proctest.Children(t, run.Process.Pid)) == 1 })
 	if err := run.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -150,27 +152,6 @@ func until(t *testing.T, log, what string, ok func() bool) {
 func linesIn(dir, name string) int {
 	data, _ := os.ReadFile(filepath.Join(dir, name)) // it comes with the first message
 	return strings.Count(string(data), "\n")
-}
-
-// childrenOf are the processes, zombies among them, whose parent is pid.
-func childrenOf(t *testing.T, pid int) (found []string) {
-	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
-		if err != nil {
-			continue // no process, or one that has gone
-		}
-		// The name in parentheses may hold anything.
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		if len(fields) > 1 && fields[1] == fmt.Sprint(pid) {
-			found = append(found, e.Name()+" "+fields[0])
-		}
-	}
-	return found
 }
 
 func deleteQueue(t *testing.T, url, name string) {

@@ -142,16 +142,23 @@ func TestOrderedBatchesKeepTheirOrderWhileTheHookCannotBeRun(t *testing.T) {
 	h.verdict(t, messages)
 }
 
-func TestADrainHandsBackWhatWaitsForTheKeyOfABatch(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	q := b.keyedQueue(settle.Classic, 10, 1)
-	started, finish := make(chan struct{}, 10), make(chan struct{})
-	hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
+// heldBatches is a hook that says when a call starts, and acks when finish is
+// closed.
+func heldBatches() (hook *batchRecorder, started, finish chan struct{}) {
+	started, finish = make(chan struct{}, 10), make(chan struct{})
+	hook = recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
 		started <- struct{}{}
 		<-finish
 		return ackAll(ms)
 	})
+	return hook, started, finish
+}
+
+func TestADrainHandsBackWhatWaitsForTheKeyOfABatch(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	q := b.keyedQueue(settle.Classic, 10, 1)
+	hook, started, finish := heldBatches()
 	cfg := b.config(inBatches(q, settle.Classic, hook, Batch{3, time.Hour}))
 	var ends endings
 	cfg.Observer = &ends
@@ -176,12 +183,7 @@ func TestAKeyWaitsForABatchThatALostConnectionHasLeftRunning(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	q := b.keyedQueue(settle.Classic, 5, 1)
-	started, finish := make(chan struct{}, 10), make(chan struct{})
-	hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
-		started <- struct{}{}
-		<-finish
-		return ackAll(ms)
-	})
+	hook, started, finish := heldBatches()
 	cfg := b.config(inBatches(q, settle.Classic, hook, Batch{3, 10 * time.Millisecond}))
 	var ends endings
 	cfg.Observer = &ends
@@ -212,12 +214,7 @@ func TestAQueueThatIsDeletedLeavesNothingWaitingForAKey(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	q := b.keyedQueue(settle.Classic, 10, 1)
-	started, finish := make(chan struct{}, 10), make(chan struct{})
-	hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
-		started <- struct{}{}
-		<-finish
-		return ackAll(ms)
-	})
+	hook, started, finish := heldBatches()
 	cfg := b.config(inBatches(q, settle.Classic, hook, Batch{3, time.Hour}))
 	var ends endings
 	cfg.Observer = &ends

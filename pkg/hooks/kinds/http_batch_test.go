@@ -18,20 +18,9 @@ import (
 // captureBatch posts ms and returns what arrived, which must be one request.
 func captureBatch(t *testing.T, ms []hooks.Message, edit func(h *spec.Handler)) received {
 	t.Helper()
-	got := make(chan received, 10)
-	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		got <- received{r, string(body)}
-	})
-	h := httpHandler(s.URL + "/hook?a=b")
-	if edit != nil {
-		edit(h)
-	}
+	h, only := recording(t, edit)
 	wantOutcomes(t, handleBatch(t, newHook(t, h, Options{}), ms), forAll(hooks.Outcome{Verdict: hooks.Ack}, len(ms)))
-	if len(got) != 1 {
-		t.Fatalf("%d requests arrived, want 1", len(got))
-	}
-	return <-got
+	return only()
 }
 
 func TestHTTPBatchRequest(t *testing.T) {

@@ -20,25 +20,36 @@ type received struct {
 	body string
 }
 
-// capture posts m and returns what arrived, which must be one request.
-func capture(t *testing.T, m hooks.Message, edit func(h *spec.Handler)) received {
+// recording is a handler for an endpoint that acks; only returns the one request
+// that has arrived there.
+func recording(t *testing.T, edit func(h *spec.Handler)) (h *spec.Handler, only func() received) {
 	t.Helper()
 	got := make(chan received, 10)
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		got <- received{r, string(body)}
 	})
-	h := httpHandler(s.URL + "/hook?a=b")
+	h = httpHandler(s.URL + "/hook?a=b")
 	if edit != nil {
 		edit(h)
 	}
+	return h, func() received {
+		t.Helper()
+		if len(got) != 1 {
+			t.Fatalf("%d requests arrived, want 1", len(got))
+		}
+		return <-got
+	}
+}
+
+// capture posts m and returns what arrived, which must be one request.
+func capture(t *testing.T, m hooks.Message, edit func(h *spec.Handler)) received {
+	t.Helper()
+	h, only := recording(t, edit)
 	if o := handle(t, h, m); o.Verdict != hooks.Ack {
 		t.Fatalf("got %+v, want Ack", o)
 	}
-	if len(got) != 1 {
-		t.Fatalf("%d requests arrived, want 1", len(got))
-	}
-	return <-got
+	return only()
 }
 
 func wantHeaders(t *testing.T, r received, want map[string]string) {

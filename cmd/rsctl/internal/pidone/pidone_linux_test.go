@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rsctl/rsctl/cmd/rsctl/internal/proctest"
 )
 
 // asInit makes the re-executed test binary run the shell script in it as
@@ -129,27 +131,6 @@ func (p *initProcess) wantEnd(t *testing.T, code int) {
 	}
 }
 
-// children are the states of the processes whose parent is pid: "S", "Z" …
-func children(t *testing.T, pid int) (states string) {
-	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		stat, err := os.ReadFile("/proc/" + e.Name() + "/stat")
-		if err != nil {
-			continue // no process, or one that has gone
-		}
-		// The name in parentheses may hold anything.
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		if len(fields) > 1 && fields[1] == fmt.Sprint(pid) {
-			states += fields[0]
-		}
-	}
-	return states
-}
-
 func TestOrphansAreCollected(t *testing.T) {
 	t.Parallel()
 	p := startInit(t, `i=0
@@ -160,7 +141,7 @@ read x`)
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
 	giveUp := time.After(5 * time.Minute)
-	for left := ""; left != "S"; left = children(t, p.Process.Pid) { // the script, which waits
+	for left := ""; left != "S"; left = strings.Join(proctest.Children(t, p.Process.Pid), "") { // the script, which waits
 		select {
 		case <-look.C:
 		case <-giveUp:

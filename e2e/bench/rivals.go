@@ -148,7 +148,7 @@ func settledIn(out io.Reader) (time.Duration, error) {
 // rivalLimit is the longest that one round of a rival may take.
 const rivalLimit = 5 * time.Minute
 
-// orders fills the queue with what make makes of an order.
+// fillOrders fills the queue with what make makes of an order.
 func (b *bench) fillOrders(n int, shape func(order string, p *amqp.Publishing)) error {
 	return b.fillWith(n, func(i int) amqp.Publishing {
 		p := b.message(i)

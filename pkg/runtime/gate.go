@@ -163,21 +163,32 @@ func (g *gate) end(p pass) {
 	}
 }
 
+// shut closes the gate, or keeps it closed after its probe has failed; wasOpen
+// says which. A hook that was running when it closed changes nothing, and
+// then news is false.
+func (g *gate) shut(p pass, err error) (wasOpen, news bool) {
+	g.end(p)
+	if g.closed && p == 0 {
+		return false, false
+	}
+	tell(g.obs, Paused{g.queue, err})
+	wasOpen = !g.closed
+	if wasOpen {
+		g.closed, g.since = true, time.Now()
+	}
+	return wasOpen, true
+}
+
 // unavailable closes the gate: the hook could not be run.
 func (g *gate) unavailable(p pass, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.end(p)
-	if !g.closed || p != 0 { // the others met the broken hook before the gate closed
-		tell(g.obs, Paused{g.queue, err})
-	}
-	switch {
-	case !g.closed:
-		g.closed, g.since = true, time.Now()
+	switch wasOpen, news := g.shut(p, err); {
+	case !news:
+		return
+	case wasOpen:
 		g.wait.reset()
 		g.log.Error("hook unavailable; queue paused, no attempt is spent", keyError, err)
-	case p == 0:
-		return
 	default:
 		g.log.Warn("hook still unavailable", keyError, err)
 	}
@@ -206,19 +217,13 @@ func (g *gate) answered(p pass, o hooks.Outcome) {
 	g.log.Info("hook available again", keyPausedFor, time.Since(g.since).Round(time.Millisecond))
 }
 
-// trip closes the gate for the breaker's time. Hooks that were running when it
-// closed, and fail too, do not prolong it.
+// trip closes the gate for the breaker's time.
 func (g *gate) trip(p pass, err error) {
-	g.end(p)
-	if !g.closed || p != 0 {
-		tell(g.obs, Paused{g.queue, err})
-	}
-	switch {
-	case !g.closed:
-		g.closed, g.since = true, time.Now()
-		g.log.Error("hook fails every time; queue paused", keyError, err, keyIn, g.breaker.Cooldown)
-	case p == 0:
+	switch wasOpen, news := g.shut(p, err); {
+	case !news:
 		return
+	case wasOpen:
+		g.log.Error("hook fails every time; queue paused", keyError, err, keyIn, g.breaker.Cooldown)
 	default:
 		g.log.Warn("hook still fails; queue stays paused", keyError, err, keyIn, g.breaker.Cooldown)
 	}

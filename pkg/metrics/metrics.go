@@ -86,9 +86,13 @@ func (m *Metrics) Handler() http.Handler {
 func (m *Metrics) Observe(e runtime.Event) {
 	switch e := e.(type) {
 	case runtime.Connected:
-		m.link(e.Purpose, (*link).up)
+		if l := m.links[e.Purpose]; l != nil {
+			l.up(e.Queues)
+		}
 	case runtime.Disconnected:
-		m.link(e.Purpose, (*link).down)
+		if l := m.links[e.Purpose]; l != nil {
+			l.down(e.Queues)
+		}
 	case runtime.Blocked:
 		m.blocked.Set(1)
 	case runtime.Unblocked:
@@ -97,12 +101,6 @@ func (m *Metrics) Observe(e runtime.Event) {
 		if q := m.queues[queueOf(e)]; q != nil {
 			q.observe(e)
 		}
-	}
-}
-
-func (m *Metrics) link(purpose string, do func(*link)) {
-	if l := m.links[purpose]; l != nil {
-		do(l)
 	}
 }
 

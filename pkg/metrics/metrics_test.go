@@ -165,6 +165,7 @@ func TestConnectionsAndQueuesGoUpAndDown(t *testing.T) {
 		runtime.Consuming{Queue: "q"}, runtime.Paused{Queue: "q"}, runtime.Blocked{Reason: "low on memory"},
 		runtime.Disconnected{Purpose: "consume"}, runtime.Connected{Purpose: "consume"},
 		runtime.Disconnected{Purpose: "publish"},
+		runtime.Connected{Purpose: "consume", Queues: []string{"2"}}, // the first of a second connection is no reconnect
 	)
 	const help = `
 # HELP rsctl_connected 1 while the connection is open, by what it is for.

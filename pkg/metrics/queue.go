@@ -1,7 +1,7 @@
 package metrics
 
 import (
-	"sync/atomic"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -76,18 +76,45 @@ func (q *queue) settled(e runtime.Settled) {
 	}
 }
 
-// link is the series of one connection.
+// link counts the connections of one purpose. Each is known by the first of the
+// queues it consumes.
 type link struct {
 	connected  prometheus.Gauge
 	reconnects prometheus.Counter
-	before     atomic.Bool // it has been open before
+
+	mu     sync.Mutex
+	before map[string]bool // it has been open before
+	lost   map[string]bool
 }
 
-func (l *link) up() {
-	l.connected.Set(1)
-	if l.before.Swap(true) {
+func newLink(connected prometheus.Gauge, reconnects prometheus.Counter) *link {
+	return &link{connected: connected, reconnects: reconnects, before: map[string]bool{}, lost: map[string]bool{}}
+}
+
+func (l *link) up(queues []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name := first(queues)
+	if l.before[name] {
 		l.reconnects.Inc()
+	}
+	l.before[name] = true
+	delete(l.lost, name)
+	if len(l.lost) == 0 {
+		l.connected.Set(1)
 	}
 }
 
-func (l *link) down() { l.connected.Set(0) }
+func (l *link) down(queues []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost[first(queues)] = true
+	l.connected.Set(0)
+}
+
+func first(queues []string) string {
+	if len(queues) == 0 {
+		return ""
+	}
+	return queues[0]
+}

@@ -100,7 +100,7 @@ func (v *vectors) queue(name string) *queue {
 }
 
 func (v *vectors) link(purpose string) *link {
-	return &link{connected: v.connected.WithLabelValues(purpose), reconnects: v.reconnects.WithLabelValues(purpose)}
+	return newLink(v.connected.WithLabelValues(purpose), v.reconnects.WithLabelValues(purpose))
 }
 
 // purposeName is the word for a purpose in labels.

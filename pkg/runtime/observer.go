@@ -160,12 +160,17 @@ func resultOf(ctx context.Context, err error) CopyResult {
 // not consumed.
 type (
 	// Connected says that a connection is open; Purpose is "consume" or
-	// "publish". The queues are not consumed yet.
-	Connected struct{ Purpose string }
+	// "publish". Queues are the ones that it consumes, which are not consumed yet;
+	// many queues take several connections.
+	Connected struct {
+		Purpose string
+		Queues  []string
+	}
 	// Disconnected says that there is no connection. It is told again for each
 	// failed try. Err is nil when the runtime itself has closed it.
 	Disconnected struct {
 		Purpose string
+		Queues  []string // as in Connected
 		Err     error
 	}
 	// Blocked says that the broker takes no publishings: copies wait.

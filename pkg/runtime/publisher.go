@@ -82,7 +82,7 @@ func (p *publisher) run(ctx context.Context) {
 		if err == nil {
 			l := newLink(conn, p.log, p.obs)
 			p.set(l)
-			tell(p.obs, Connected{"publish"})
+			tell(p.obs, Connected{Purpose: "publish"})
 			err = l.wait(ctx)
 			p.set(nil)
 			l.close()
@@ -91,7 +91,7 @@ func (p *publisher) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			err = nil // it is we who end it
 		}
-		tell(p.obs, Disconnected{"publish", err})
+		tell(p.obs, Disconnected{Purpose: "publish", Err: err})
 		if ctx.Err() == nil {
 			d := wait.next()
 			p.log.Warn("no connection to publish on; trying again", keyError, err, keyIn, d)

@@ -1,8 +1,8 @@
 // Package runtime consumes queues, calls hooks and settles every delivery as
 // package settle decides.
 //
-// Two connections are open at a time, one that consumes and one that publishes
-// copies, because a broker with a memory alarm stops reading a connection that
+// At least two connections are open at a time: one for each 500 queues that
+// consumes, and one that publishes copies, because a broker with a memory alarm stops reading a connection that
 // publishes, and acknowledgements on it would stop too. Each reconnects on its
 // own. [Run] owns every goroutine and returns after the last one.
 package runtime
@@ -43,6 +43,10 @@ type Config struct {
 	// own, until it succeeds. It has to return when its context ends, and may close
 	// the connection then.
 	Prepare func(ctx context.Context, conn *amqp.Connection) error
+	// HeldUp reports whether an error of Prepare concerns queues that can only not
+	// be had now, because another connection holds them exclusively: the others are
+	// consumed from the start. nil: no error does.
+	HeldUp func(error) bool
 
 	Queues          []Queue
 	ShutdownTimeout time.Duration // 0: DefaultShutdownTimeout
@@ -69,6 +73,10 @@ type Queue struct {
 	Waiting     []string // queues on the broker where delayed retries wait
 	Consumer    Consumer
 	Publisher   Publisher
+	// Declare declares a queue that belongs to the connection that consumes it, an
+	// exclusive one, before each subscription. nil: Prepare has done it. It may take
+	// as long as the broker does; ctx ends with the connection.
+	Declare func(ctx context.Context, conn *amqp.Connection) error
 	// DeadLetterRoute says that a rejected message is known to have somewhere to
 	// go: it decides how a message too large for any copy ends.
 	DeadLetterRoute bool
@@ -187,6 +195,7 @@ func newRunner(cfg Config) *runner {
 		c.dial = cfg.Dial
 		r.consumers = append(r.consumers, c)
 	}
+	sortOwned(r.consumers)
 	return r
 }
 

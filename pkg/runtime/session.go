@@ -27,66 +27,123 @@ type session struct {
 	chores sync.WaitGroup
 }
 
-// serve opens one session after the other until intake is done, and returns
-// after every handler has ended.
+// serve connects, splits the queues over as many connections as they need, and
+// keeps each open until intake is done. It returns after every handler has ended.
 func (r *runner) serve(st stages, stopIntake context.CancelCauseFunc) error {
-	defer r.waitHandlers()
+	defer waitHandlers(r.consumers)
+	conn, err := r.connect(st)
+	if conn == nil {
+		return err
+	}
+	var serving sync.WaitGroup
+	for i, consumers := range split(r.consumers, perConnection(conn)) {
+		sh := &shard{consumers: consumers, open: r.dialConsume, background: func(stages, *session) {}}
+		if i == 0 {
+			sh.conn, sh.open = conn, r.reopen
+			sh.background = func(st stages, s *session) { r.tend(st, s, stopIntake) }
+		}
+		serving.Go(func() { r.keep(st, sh) })
+	}
+	serving.Wait()
+	return nil
+}
+
+// connect opens the first connection and prepares, again and again until the
+// broker takes us, says no for good, or intake is done: then there is none.
+func (r *runner) connect(st stages) (*amqp.Connection, error) {
 	wait := newBackoff(reconnectMin, reconnectMax)
-	served := false
 	for {
-		conn, err := r.open(st.intake, served)
+		conn, err := r.open(st.intake, false)
 		switch {
 		case st.stopping():
 			closeConn(conn)
-			return nil
-		case err != nil && !served && r.cfg.Permanent(err):
-			return err
+			return nil, nil
 		case err == nil:
-			if !served {
-				served = true
-				close(r.opened)
-			}
+			close(r.opened)
+			return conn, nil
+		case r.cfg.Permanent(err):
+			return nil, err
+		}
+		r.waitToConnect(st, wait, r.consumers, err)
+	}
+}
+
+// keep opens one session of a shard after the other until intake is done.
+func (r *runner) keep(st stages, sh *shard) {
+	wait := newBackoff(reconnectMin, reconnectMax)
+	for {
+		conn, err := sh.connection(st.intake)
+		if st.stopping() {
+			closeConn(conn)
+			return
+		}
+		if err == nil {
 			started := time.Now()
-			tell(r.cfg.Observer, Connected{"consume"})
-			err = r.session(st, conn, stopIntake)
+			tell(r.cfg.Observer, Connected{"consume", queueNames(sh.consumers)})
+			err = r.session(st, conn, sh)
 			if st.stopping() {
-				tell(r.cfg.Observer, Disconnected{Purpose: "consume"})
-				return nil
+				tell(r.cfg.Observer, Disconnected{"consume", queueNames(sh.consumers), nil})
+				return
 			}
 			if time.Since(started) > reconnectMax {
 				wait.reset()
 			}
 		}
-		tell(r.cfg.Observer, Disconnected{"consume", err})
-		d := wait.next()
-		r.log.Error("no connection to the broker; trying again", keyError, err, keyIn, d.Round(time.Millisecond))
-		sleep(d, st.intake.Done())
+		r.waitToConnect(st, wait, sh.consumers, err)
 	}
 }
 
-func (r *runner) waitHandlers() {
-	for _, c := range r.consumers {
+func (r *runner) waitToConnect(st stages, wait *backoff, consumers []*consumer, err error) {
+	tell(r.cfg.Observer, Disconnected{"consume", queueNames(consumers), err})
+	d := wait.next()
+	r.log.Error("no connection to the broker; trying again", keyError, err, keyIn, d.Round(time.Millisecond))
+	sleep(d, st.intake.Done())
+}
+
+func waitHandlers(consumers []*consumer) {
+	for _, c := range consumers {
 		c.handlers.Wait()
 	}
 }
 
+func (r *runner) dialConsume(ctx context.Context) (*amqp.Connection, error) {
+	return r.cfg.Dial(ctx, "consume")
+}
+
+func (r *runner) reopen(ctx context.Context) (*amqp.Connection, error) { return r.open(ctx, true) }
+
+// tend looks after the whole run on the first connection.
+func (r *runner) tend(st stages, s *session, stopIntake context.CancelCauseFunc) {
+	var tending sync.WaitGroup
+	tending.Go(func() { r.prepareAgain(st.intake, s) })
+	if r.cfg.Drain {
+		tending.Go(func() { r.stopWhenEmpty(st.intake, s, stopIntake) })
+	}
+	tending.Wait()
+}
+
 // open dials and prepares. The connection is nil when there is an error. Once it
-// has served, a queue that is missing or does not answer concerns itself only:
-// the others are consumed, and session prepares again until all is well.
+// has served, a queue that is missing or does not answer concerns itself only, and
+// so does from the start one that is only held up: the others are consumed, and
+// session prepares again until all is well.
 func (r *runner) open(ctx context.Context, served bool) (*amqp.Connection, error) {
 	conn, err := r.cfg.Dial(ctx, "consume")
 	if err != nil || r.cfg.Prepare == nil {
 		return conn, err
 	}
-	limit := firstPrepare
+	limit := r.firstPrepare()
 	if served {
 		limit = nextPrepare
 	}
 	r.unprepared = r.prepare(ctx, conn, limit)
-	switch {
-	case r.unprepared == nil || served && !conn.IsClosed():
+	if r.unprepared == nil {
 		return conn, nil
-	case !served || ctx.Err() != nil:
+	}
+	goOn := served || r.cfg.HeldUp != nil && r.cfg.HeldUp(r.unprepared)
+	switch {
+	case goOn && !conn.IsClosed():
+		return conn, nil
+	case !goOn || ctx.Err() != nil:
 		closeConn(conn)
 		return nil, r.unprepared
 	}
@@ -95,9 +152,14 @@ func (r *runner) open(ctx context.Context, served bool) (*amqp.Connection, error
 
 // A queue whose node is down may keep a question without an answer for ever.
 const (
-	firstPrepare = time.Minute
+	leastPrepare = time.Minute
+	prepareEach  = 100 * time.Millisecond // a queue, declared one after the other
 	nextPrepare  = 5 * time.Second
 )
+
+func (r *runner) firstPrepare() time.Duration {
+	return leastPrepare + time.Duration(len(r.consumers))*prepareEach
+}
 
 func (r *runner) prepare(ctx context.Context, conn *amqp.Connection, limit time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errPrepareTimeout)
@@ -126,15 +188,16 @@ func (r *runner) prepareAgain(ctx context.Context, s *session) {
 		}
 		var conn *amqp.Connection
 		if conn, err = r.cfg.Dial(ctx, "prepare"); err == nil {
-			err = r.prepare(ctx, conn, firstPrepare)
+			err = r.prepare(ctx, conn, r.firstPrepare())
 			closeConn(conn)
 		}
 	}
 }
 
-// session consumes on conn until intake is done or the connection is lost. When
-// intake is done it keeps the connection until every handler has settled.
-func (r *runner) session(st stages, conn *amqp.Connection, stopIntake context.CancelCauseFunc) error {
+// session consumes the queues of a shard on conn until intake is done or the
+// connection is lost. When intake is done it keeps the connection until every
+// handler has settled.
+func (r *runner) session(st stages, conn *amqp.Connection, sh *shard) error {
 	s, end := watch(context.WithoutCancel(st.work), conn)
 	s.patience = r.patience
 	defer end()
@@ -147,17 +210,14 @@ func (r *runner) session(st stages, conn *amqp.Connection, stopIntake context.Ca
 	})()
 
 	var consuming sync.WaitGroup
-	for _, c := range r.consumers {
+	for _, c := range sh.consumers {
 		consuming.Go(func() { c.consume(st, s) })
 	}
-	consuming.Go(func() { r.prepareAgain(st.intake, s) })
-	if r.cfg.Drain {
-		consuming.Go(func() { r.stopWhenEmpty(st.intake, s, stopIntake) })
-	}
+	consuming.Go(func() { sh.background(st, s) })
 	consuming.Wait()
 	if s.ctx.Err() == nil {
 		r.log.Debug("waiting for running hooks")
-		r.waitHandlers()
+		waitHandlers(sh.consumers)
 	}
 	return context.Cause(s.ctx)
 }

@@ -54,6 +54,10 @@ func (c *consumer) attempt(st stages, s *session) (*subscription, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.declareOwn(st, s); err != nil {
+		c.handlers.Go(leave)
+		return nil, err
+	}
 	sub, deliveries, err := c.subscribe(st, s)
 	if err != nil {
 		c.handlers.Go(leave)
@@ -81,9 +85,10 @@ func (c *consumer) attempt(st stages, s *session) (*subscription, error) {
 
 // place returns where to subscribe, and what to do with it afterwards. A queue
 // that has not answered gets connections of its own: a question without an answer
-// ends only with its connection, and the other queues need theirs.
+// ends only with its connection, and the other queues need theirs. A queue that
+// belongs to its connection stays there.
 func (c *consumer) place(st stages, s *session) (*session, func(), error) {
-	if !c.unanswered {
+	if !c.unanswered || c.q.Declare != nil {
 		return s, func() {}, nil
 	}
 	ctx, cancel := context.WithCancel(st.intake)

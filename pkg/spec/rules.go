@@ -38,6 +38,7 @@ var rules = []rule{
 	{"modelled-argument", Error, checkModelledArgument},
 	{"argument-type", Error, checkArgumentType},
 	{"consumer-exclusive", Error, checkConsumerExclusive},
+	{"exclusive-declare", Error, checkExclusiveDeclare},
 	{"batch-reply", Error, checkBatchReply},
 	{"spent-discarded", Warning, checkSpentDiscarded},
 	{"retries-dead-letter", Warning, checkRetriesDeadLetter},

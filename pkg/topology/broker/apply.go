@@ -15,7 +15,8 @@ import (
 // whatever happened to the others, except bindings whose ends are not there;
 // they are Skipped. The error is for what ends the whole attempt.
 //
-// An exclusive queue belongs to the session's connection. log gets one line for
+// An exclusive queue belongs to the session's connection; [Leave] says what
+// becomes of those that another one has to declare. log gets one line for
 // every object that is created; nil is silent.
 func Apply(ctx context.Context, s *Session, t *topology.Topology, log *slog.Logger) (*Report, error) {
 	if log == nil {
@@ -23,6 +24,21 @@ func Apply(ctx context.Context, s *Session, t *topology.Topology, log *slog.Logg
 	}
 	a := &attempt{Session: s, srv: s.Server(), log: log, absent: map[string]bool{}}
 	return a.run(ctx, t, steps{a.applyExchange, a.applyQueue, a.applyBinding})
+}
+
+// Leave reports the exclusive queues of t as not verified: they exist only while
+// the connection that declares them is open, so that only run can declare them.
+func Leave(t *topology.Topology) []Finding {
+	var findings []Finding
+	for _, q := range t.Queues {
+		if !q.Exclusive {
+			continue
+		}
+		f := queueFinding(q)
+		f.State, f.Detail = NotVerified, "exclusive: declared by rsctl run, and there only while it is connected"
+		findings = append(findings, f)
+	}
+	return findings
 }
 
 // attempt is one run over a topology.

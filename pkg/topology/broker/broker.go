@@ -9,7 +9,6 @@
 package broker
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,7 +69,7 @@ func (r *Report) Failed() bool { return slices.ContainsFunc(r.Findings, Finding.
 
 // Err is nil when nothing failed; otherwise one line that names every failed
 // object. It is a [*Refusal], except when all that is wrong are queues locked by
-// another connection: those are worth another try.
+// another connection, which is a [*LockedError]: those are worth another try.
 func (r *Report) Err() error {
 	var texts []string
 	var hint string
@@ -90,10 +89,16 @@ func (r *Report) Err() error {
 	case len(texts) == 0:
 		return nil
 	case locked:
-		return errors.New(text)
+		return &LockedError{Message: text}
 	}
 	return &Refusal{Message: text, Hint: hint}
 }
+
+// LockedError says that queues cannot be had now: another connection holds them
+// exclusively (405), and they are free when it closes.
+type LockedError struct{ Message string }
+
+func (e *LockedError) Error() string { return e.Message }
 
 // Reply codes of AMQP 0-9-1 that mean something here.
 const (

@@ -58,7 +58,8 @@ func apply(ctx context.Context, a *app, f applyFlags) error {
 	server := session.Server()
 	t := topology.Compile(s, server)
 	a.progress("declaring %s at %s…", plural(size(t), "object"), s.Broker.URL)
-	found, err := broker.Apply(ctx, session, t, a.warnings())
+	found, err := broker.Apply(ctx, session, t.Shared(), a.warnings())
+	found.Findings = append(found.Findings, broker.Leave(t)...)
 	findings := fromReport(s.File, found)
 	err = whyEnded(ctx, err)
 	r := report{

@@ -18,10 +18,12 @@ import (
 
 // wiring is a spec turned into what the runtime needs.
 type wiring struct {
-	spec    *spec.Spec
-	names   []string
-	queues  []runtime.Queue
-	closers []hooks.Closer
+	spec   *spec.Spec
+	names  []string
+	queues []runtime.Queue
+	// exclusive says of each queue whether it belongs to its connection.
+	exclusive []bool
+	closers   []hooks.Closer
 }
 
 // assemble makes the hooks and asks each whether it could run, so that a typo in
@@ -51,6 +53,7 @@ func (w *wiring) adopt(q *spec.Queue, hook hooks.Hook) {
 		w.closers = append(w.closers, c)
 	}
 	w.names = append(w.names, q.Name)
+	w.exclusive = append(w.exclusive, q.Exclusive)
 	w.queues = append(w.queues, runtime.Queue{
 		Policy:           topology.Policy(q),
 		Hook:             hook,
@@ -153,12 +156,18 @@ func publisherOf(q *spec.Queue) runtime.Publisher {
 
 func (w *wiring) config(log *slog.Logger) runtime.Config {
 	p := &preparer{spec: w.spec, names: w.names, log: log}
+	for i, name := range w.names {
+		if w.exclusive[i] {
+			w.queues[i].Declare = p.declareOwn(name)
+		}
+	}
 	return runtime.Config{
 		Dial: func(ctx context.Context, purpose string) (*amqp.Connection, error) {
 			return broker.Dial(ctx, w.spec.Broker, purpose)
 		},
 		Permanent: permanent,
 		Prepare:   p.prepare,
+		HeldUp:    heldUp,
 		Queues:    w.queues,
 		Log:       log,
 	}
@@ -170,6 +179,12 @@ func permanent(err error) bool {
 	var refusal *broker.Refusal
 	var start *startProblems
 	return errors.As(err, &refusal) || errors.As(err, &start)
+}
+
+// heldUp holds what concerns only queues that another connection has exclusively.
+func heldUp(err error) bool {
+	var locked *broker.LockedError
+	return errors.As(err, &locked)
 }
 
 // at renders a place in the spec.

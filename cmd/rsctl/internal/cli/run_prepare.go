@@ -52,12 +52,25 @@ func (p *preparer) prepare(ctx context.Context, conn *amqp.Connection) error {
 		return broker.Dial(ctx, p.spec.Broker, "prepare")
 	})
 	defer session.Close() // what it has dialled itself
-	need := neededBy(topology.Compile(p.spec, session.Server()), p.names)
+	need := neededBy(topology.Compile(p.spec, session.Server()), p.names).Shared()
 	r, err := p.look(ctx, session, need)
 	if err != nil {
 		return err
 	}
 	return p.judge(r)
+}
+
+// declareOwn returns what declares an exclusive queue on the connection that
+// consumes it.
+func (p *preparer) declareOwn(queue string) func(context.Context, *amqp.Connection) error {
+	return func(ctx context.Context, conn *amqp.Connection) error {
+		session := broker.On(conn, nil)
+		r, err := broker.Apply(ctx, session, topology.Compile(p.spec, session.Server()).Own(queue), p.log)
+		if err != nil {
+			return err
+		}
+		return r.Err()
+	}
 }
 
 func (p *preparer) look(ctx context.Context, session *broker.Session, need *topology.Topology) (*broker.Report, error) {
@@ -102,13 +115,17 @@ func (p *preparer) warnOnce(f finding) {
 // neededBy returns the part of t that the subscriptions to the named queues
 // need, in t's order.
 func neededBy(t *topology.Topology, names []string) *topology.Topology {
+	needed := make(map[string]bool, len(names))
+	for _, n := range names {
+		needed[n] = true
+	}
 	unneeded := func(o topology.Origin) bool {
-		return !slices.ContainsFunc(names, func(n string) bool { return slices.Contains(o.Queues, n) })
+		return !slices.ContainsFunc(o.Queues, func(q string) bool { return needed[q] })
 	}
 	return &topology.Topology{
 		Exchanges:     slices.DeleteFunc(slices.Clone(t.Exchanges), func(x topology.Exchange) bool { return unneeded(x.Origin) }),
 		Queues:        slices.DeleteFunc(slices.Clone(t.Queues), func(q topology.Queue) bool { return unneeded(q.Origin) }),
 		Bindings:      slices.DeleteFunc(slices.Clone(t.Bindings), func(b topology.Binding) bool { return unneeded(b.Origin) }),
-		DefaultCopies: slices.DeleteFunc(slices.Clone(t.DefaultCopies), func(q string) bool { return !slices.Contains(names, q) }),
+		DefaultCopies: slices.DeleteFunc(slices.Clone(t.DefaultCopies), func(q string) bool { return !needed[q] }),
 	}
 }

@@ -48,7 +48,8 @@ func body(t *testing.T, r *http.Response) string {
 
 func TestReadyz(t *testing.T) {
 	t.Parallel()
-	up := []runtime.Event{runtime.Connected{Purpose: "consume"}, runtime.Consuming{Queue: "a"}, runtime.Consuming{Queue: "b"}}
+	ab := []string{"a", "b"}
+	up := []runtime.Event{runtime.Connected{Purpose: "consume", Queues: ab}, runtime.Consuming{Queue: "a"}, runtime.Consuming{Queue: "b"}}
 	lost := errors.New("connection lost:\n 320 \x1b[31mshutdown")
 	tests := []struct {
 		name   string
@@ -58,7 +59,7 @@ func TestReadyz(t *testing.T) {
 	}{
 		{"nothing has happened yet", nil, 503,
 			"queue \"a\" is not consumed: not connected to the broker yet\nqueue \"b\" is not consumed: not connected to the broker yet\n"},
-		{"the broker cannot be reached", []runtime.Event{runtime.Disconnected{Purpose: "consume", Err: errors.New("dial: refused")}}, 503,
+		{"the broker cannot be reached", []runtime.Event{runtime.Disconnected{Purpose: "consume", Queues: ab, Err: errors.New("dial: refused")}}, 503,
 			"queue \"a\" is not consumed: no connection to the broker: dial: refused\nqueue \"b\" is not consumed: no connection to the broker: dial: refused\n"},
 		{"one queue is consumed, the other not yet", up[:2], 503,
 			"queue \"b\" is not consumed: connected to the broker, not subscribed yet\n"},
@@ -70,9 +71,11 @@ func TestReadyz(t *testing.T) {
 		{"and has it again", append(up[:3:3], runtime.NotConsuming{Queue: "b"}, runtime.Consuming{Queue: "b"}), 200, "ready\n"},
 		{"a hook cannot be run", append(up[:3:3], runtime.Paused{Queue: "a", Err: errors.New("./x.sh: no such file")}), 503,
 			"queue \"a\" is paused: ./x.sh: no such file\n"},
+		{"one of two connections is lost", append(up[:3:3], runtime.Disconnected{Purpose: "consume", Queues: ab[1:], Err: lost}), 503,
+			"queue \"b\" is not consumed: no connection to the broker: connection lost: 320 [31mshutdown\n"},
 		{"and can again", append(up[:3:3], runtime.Paused{Queue: "a", Err: lost}, runtime.Resumed{Queue: "a"}), 200, "ready\n"},
 		{"the connection is lost, in one plain line a queue",
-			append(up[:3:3], runtime.NotConsuming{Queue: "a", Err: lost}, runtime.NotConsuming{Queue: "b", Err: lost}, runtime.Disconnected{Purpose: "consume", Err: lost}), 503,
+			append(up[:3:3], runtime.NotConsuming{Queue: "a", Err: lost}, runtime.NotConsuming{Queue: "b", Err: lost}, runtime.Disconnected{Purpose: "consume", Queues: ab, Err: lost}), 503,
 			"queue \"a\" is not consumed: no connection to the broker: connection lost: 320 [31mshutdown\nqueue \"b\" is not consumed: no connection to the broker: connection lost: 320 [31mshutdown\n"},
 		{"a drain is not ready although queues are still consumed", append(up[:3:3], runtime.Draining{Cause: errors.New("interrupted")}), 503,
 			"draining: interrupted\n"},

@@ -49,10 +49,10 @@ func (s *Status) Observe(e runtime.Event) {
 	case runtime.Resumed:
 		s.update(e.Queue, func(q *queueState) { q.paused = "" })
 	case runtime.Connected:
-		s.connection(e.Purpose, notSubscribed)
+		s.connection(e.Purpose, e.Queues, notSubscribed)
 	case runtime.Disconnected:
 		if e.Err != nil {
-			s.connection(e.Purpose, "no connection to the broker: "+reason(e.Err))
+			s.connection(e.Purpose, e.Queues, "no connection to the broker: "+reason(e.Err))
 		}
 	case runtime.Draining:
 		s.mu.Lock()
@@ -69,15 +69,13 @@ func (s *Status) update(name string, do func(*queueState)) {
 	}
 }
 
-// connection tells every queue what the connection that consumes has come to.
-func (s *Status) connection(purpose, why string) {
+// connection tells queues what the connection that consumes them has come to.
+func (s *Status) connection(purpose string, queues []string, why string) {
 	if purpose != "consume" {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, q := range s.queues {
-		q.idle = why
+	for _, name := range queues {
+		s.update(name, func(q *queueState) { q.idle = why })
 	}
 }
 

@@ -36,12 +36,25 @@ func (e *endpoint) outcome(res *http.Response) hooks.Outcome {
 		return hooks.Outcome{Reason: e.redirected(res)}
 	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
 		return retryAfter(res, e.maxRetryAfter())
-	case code == http.StatusRequestTimeout, code == http.StatusTooEarly, code >= 500 && code <= 599:
-		return hooks.Outcome{Verdict: hooks.Retry}
-	case code >= 400 && code <= 499:
+	case blamesMessage(code):
 		return hooks.Outcome{Verdict: hooks.Drop}
+	case code >= 400 && code <= 599:
+		return hooks.Outcome{Verdict: hooks.Retry}
 	}
 	return hooks.Outcome{} // not a status of HTTP
+}
+
+// blamesMessage reports whether a status says that the message itself will never
+// do. The other 4xx are about the endpoint or how it is called: a wrong token or
+// path, or a roll-out that is half done, must not throw a queue away.
+func blamesMessage(code int) bool {
+	switch code {
+	case http.StatusBadRequest, http.StatusGone, http.StatusLengthRequired, http.StatusRequestEntityTooLarge,
+		http.StatusRequestURITooLong, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity,
+		http.StatusRequestHeaderFieldsTooLarge:
+		return true
+	}
+	return false
 }
 
 func headerAnswer(answers []string) hooks.Outcome {

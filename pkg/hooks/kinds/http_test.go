@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -129,9 +130,14 @@ func TestHTTPStatus(t *testing.T) {
 	t.Parallel()
 	verdicts := map[hooks.Verdict][]int{
 		hooks.Ack:    {200, 201, 202, 204, 205, 206, 299},
-		hooks.Drop:   {400, 401, 403, 404, 405, 409, 410, 411, 413, 415, 421, 422, 451, 499},
-		hooks.Retry:  {408, 425, 429, 500, 501, 502, 503, 504, 599},
+		hooks.Drop:   {400, 410, 411, 413, 414, 415, 422, 431},
+		hooks.Retry:  {500, 501, 502, 503, 504, 599},
 		hooks.Failed: {300, 301, 302, 303, 304, 307, 308, 101, 600, 999},
+	}
+	for code := 400; code <= 499; code++ { // what is not about the message is about the endpoint
+		if !slices.Contains(verdicts[hooks.Drop], code) {
+			verdicts[hooks.Retry] = append(verdicts[hooks.Retry], code)
+		}
 	}
 	for want, codes := range verdicts {
 		for _, code := range codes {
@@ -195,7 +201,7 @@ func TestHTTPOverrides(t *testing.T) {
 		{"a rule decides", "409 C", "", hooks.Outcome{Verdict: hooks.Ack}},
 		{"a rule of a range decides", "503 U", "", hooks.Outcome{Verdict: hooks.RetryAfter, Delay: time.Minute, Reason: "HTTP 503 U"}},
 		{"a rule comes before the redirect", "302 F", "", hooks.Outcome{Verdict: hooks.Drop, Reason: "HTTP 302 F"}},
-		{"a status without a rule keeps its default", "404 N", "", hooks.Outcome{Verdict: hooks.Drop, Reason: "HTTP 404 N"}},
+		{"a status without a rule keeps its default", "404 N", "", hooks.Outcome{Verdict: hooks.Retry, Reason: "HTTP 404 N"}},
 		{"RSCTL-Outcome comes before the rule", "409 C", "RSCTL-Outcome: retry_after 30s bank is closed\r\n",
 			hooks.Outcome{Verdict: hooks.RetryAfter, Delay: 30 * time.Second, Reason: "bank is closed"}},
 		{"RSCTL-Outcome comes before success", "200 OK", "rsctl-outcome: drop\r\n", hooks.Outcome{Verdict: hooks.Drop, Reason: "HTTP 200 OK"}},

@@ -74,7 +74,7 @@ func TestHTTPReplies(t *testing.T) {
 		{"a body over 1 MiB is a failure", func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, 1<<20+1)) },
 			hooks.Outcome{Reason: "the reply is longer than 1048576 bytes"}},
 		{"a refusal has no reply", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusNotFound) },
-			hooks.Outcome{Verdict: hooks.Drop, Reason: "HTTP 404 Not Found: no"}},
+			hooks.Outcome{Verdict: hooks.Retry, Reason: "HTTP 404 Not Found: no"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -75,7 +75,7 @@ func TestDocsWorkerLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := hooks.Message{Queue: "stock", RoutingKey: "stock", Attempt: 1, Body: []byte(`{"sku":"A-1"}`)}
-	if err := json.Unmarshal(appendRequestLine(nil, 7, appendRequest(nil, &m)), &real); err != nil {
+	if err := json.Unmarshal(requestLine(7, m), &real); err != nil {
 		t.Fatal(err)
 	}
 	for field, value := range shown {

@@ -29,10 +29,12 @@ func (c *command) HandleBatch(ctx context.Context, ms []hooks.Message) ([]hooks.
 // batchInput is what the process gets for ms. Its environment holds what is the
 // same for all of them.
 func (c *command) batchInput(ms []hooks.Message) *input {
-	stdin := appendMessages(make([]byte, 0, batchSize(ms)), ms, '\n')
+	stdin := payload{buf: make([]byte, 0, batchSize(ms))}
+	stdin.messages(ms, '\n')
+	stdin.buf = append(stdin.buf, '\n')
 	return &input{
-		stdin:    append(stdin, '\n'),
-		metadata: appendMetadataList(make([]byte, 0, 512*len(ms)), ms),
+		stdin:    stdin,
+		metadata: rawPayload(appendMetadataList(make([]byte, 0, 512*len(ms)), ms)),
 		answer:   min(len(ms)*maxAnswer, maxBatchAnswer),
 		env: func(dir string) environ {
 			e := environ{vars: make([]string, len(c.env), len(c.env)+6)}

@@ -34,7 +34,7 @@ type running struct {
 // A feed is data for the process; w is nil once all of it is in the pipe.
 type feed struct {
 	w    *os.File
-	data []byte
+	data payload
 }
 
 // A read is output of the process and what takes it.
@@ -71,18 +71,18 @@ func (c *command) connect(in *input) (*running, error) {
 
 // input adds a descriptor from which the process reads data and then EOF. What
 // fits into the pipe is written at once, which saves a goroutine.
-func (r *running) input(data []byte) error {
+func (r *running) input(data payload) error {
 	pr, pw, err := newPipe()
 	if err != nil {
 		return err
 	}
 	r.child = append(r.child, uintptr(pr))
-	if len(data) > pipeSafe {
+	if data.length() > pipeSafe {
 		r.feeds = append(r.feeds, feed{pollable(pw), data})
 		return nil
 	}
-	if len(data) > 0 {
-		_, err = syscall.Write(pw, data)
+	if len(data.buf) > 0 {
+		_, err = syscall.Write(pw, data.buf) // large bodies are beside it, and there is none
 	}
 	return errors.Join(err, syscall.Close(pw))
 }
@@ -137,7 +137,7 @@ func (r *running) begin() {
 	r.closeTheirs()
 	for _, f := range r.feeds {
 		r.busy.Go(func() {
-			f.w.Write(f.data) // a process need not read its input
+			_, _, _ = f.data.writeTo(f.w, nil) // a process need not read its input
 			f.w.Close()
 		})
 	}

@@ -18,16 +18,16 @@ const busyFor = time.Second
 // An input is what a process gets: one delivery, or a batch.
 type input struct {
 	m        *hooks.Message // nil: a batch
-	stdin    []byte
-	metadata []byte // of descriptor 3
-	answer   int    // how long an answer on descriptor 4 may be
+	stdin    payload
+	metadata payload // of descriptor 3
+	answer   int     // how long an answer on descriptor 4 may be
 	env      func(dir string) environ
 }
 
 // input is what the process gets for m.
 func (c *command) input(m *hooks.Message) *input {
 	return &input{
-		m: m, stdin: m.Body, metadata: appendMetadata(make([]byte, 0, 1024), m), answer: maxAnswer,
+		m: m, stdin: rawPayload(m.Body), metadata: rawPayload(appendMetadata(make([]byte, 0, 1024), m)), answer: maxAnswer,
 		env: func(dir string) environ { return deliveryEnv(c.env, dir, m) },
 	}
 }

@@ -163,8 +163,10 @@ func escapeJSON(c byte) string {
 }
 
 // appendUTF8 is appendText for bytes that are known to be UTF-8.
-func appendUTF8(b, s []byte) []byte {
-	b = append(b, '"')
+func appendUTF8(b, s []byte) []byte { return append(appendEscaped(append(b, '"'), s), '"') }
+
+// appendEscaped is appendUTF8 without the quotes.
+func appendEscaped(b, s []byte) []byte {
 	start := 0
 	for i, c := range s {
 		if c >= 0x20 && c != '"' && c != '\\' {
@@ -173,5 +175,5 @@ func appendUTF8(b, s []byte) []byte {
 		b = append(append(b, s[start:i]...), escapeJSON(c)...)
 		start = i + 1
 	}
-	return append(append(b, s[start:]...), '"')
+	return append(b, s[start:]...)
 }

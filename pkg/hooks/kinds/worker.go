@@ -48,7 +48,7 @@ func (w *workers) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, e
 	}
 	c := newCall()
 	defer c.free()
-	c.line = appendRequest(c.line, &m)
+	c.line.request(&m)
 	r := w.answer(ctx, c)
 	if r.ofBatch {
 		r.outcome = hooks.Outcome{Reason: "malformed answer: outcomes is for batches"}
@@ -63,7 +63,7 @@ func (w *workers) HandleBatch(ctx context.Context, ms []hooks.Message) ([]hooks.
 	}
 	c := newCall()
 	defer c.free()
-	c.line = appendBatch(c.line, ms)
+	c.line.batch(ms)
 	r := w.answer(ctx, c)
 	switch {
 	case r.err != nil:
@@ -153,7 +153,7 @@ func (w *workers) Close() error {
 // A call is one delivery on its way through the processes. Its result is sent
 // exactly once for each process that took it.
 type call struct {
-	line  []byte // the request without its id
+	line  payload // the request without its id
 	done  chan result
 	start int64 // where its line begins in what the process was sent
 }
@@ -174,13 +174,10 @@ var calls = sync.Pool{New: func() any { return &call{done: make(chan result, 1)}
 
 func newCall() *call {
 	c := calls.Get().(*call)
-	c.line = c.line[:0]
 	return c
 }
 
 func (c *call) free() {
-	if cap(c.line) > keepLine {
-		c.line = nil
-	}
+	c.line.reset(keepLine)
 	calls.Put(c)
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"runtime"
 	"time"
+
+	"github.com/rsctl/rsctl/pkg/hooks"
 )
 
 // readSize is how much is read from a worker at a time; keepOut the largest
@@ -29,16 +31,19 @@ func (p *process) tellWriter() {
 
 // write sends lines as they come, all that wait at once.
 func (p *process) write() {
-	var batch []byte
+	var batch payload
+	var scratch []byte
+	var n int64
+	var err error
 	for {
 		<-p.wake
 		runtime.Gosched() // calls that are ready too get into this batch
 		p.mu.Lock()
-		batch, p.out = p.out, batch[:0]
+		batch, p.out = p.out, batch
 		last := p.last
 		p.mu.Unlock()
-		n, err := p.stdin.Write(batch)
-		p.written += int64(n)
+		n, scratch, err = batch.writeTo(p.stdin, scratch)
+		p.written += n
 		switch {
 		case err != nil:
 			p.hungUp(err, "closed its standard input and went on")
@@ -47,9 +52,7 @@ func (p *process) write() {
 			p.finishInput()
 			return
 		}
-		if cap(batch) > keepOut {
-			batch = nil
-		}
+		batch.reset(keepOut)
 	}
 }
 
@@ -104,7 +107,11 @@ func (p *process) read() {
 
 // lines handles the whole lines of buf and returns what is left, with room for
 // more. An error means that the process does not keep to the protocol.
+//
+// The answers are handed on once all whole lines are read: two to one request
+// that come together are none, since nobody knows which was meant.
 func (p *process) lines(buf []byte) ([]byte, error) {
+	defer p.handOn()
 	rest := buf
 	for {
 		end := bytes.IndexByte(rest, '\n')
@@ -127,7 +134,7 @@ func (p *process) lines(buf []byte) ([]byte, error) {
 	return append(buf[:0], rest...), nil
 }
 
-// answer hands one answer to the call that waits for it.
+// answer takes one answer to a call.
 func (p *process) answer(line []byte) error {
 	id, r, err := readAnswer(line)
 	if err != nil {
@@ -143,10 +150,37 @@ func (p *process) answer(line []byte) error {
 	}
 	switch {
 	case c != nil:
-		c.done <- r
+		p.taken = append(p.taken, answered{id, c, r})
 		return nil
 	case id <= last:
+		p.distrust(id)
 		return &stopCause{text: fmt.Sprintf("answered request %d twice", id)}
 	}
 	return &stopCause{text: fmt.Sprintf("answered request %d, which it never got", id)}
+}
+
+// answered is a call with its answer.
+type answered struct {
+	id uint64
+	c  *call
+	r  result
+}
+
+// distrust turns an answer that has not been handed on into a failure, because a
+// second one to the same request has come.
+func (p *process) distrust(id uint64) {
+	for i := range p.taken {
+		if p.taken[i].id == id {
+			p.taken[i].r = result{outcome: hooks.Outcome{Reason: "malformed answer: the request was answered twice"}}
+		}
+	}
+}
+
+// handOn gives the answers that have been taken to the calls that wait for them.
+func (p *process) handOn() {
+	for _, a := range p.taken {
+		a.c.done <- a.r
+	}
+	clear(p.taken)
+	p.taken = p.taken[:0]
 }

@@ -100,6 +100,9 @@ func workAs(mode string) {
 	case "quick":
 		answerQuickly()
 		return
+	case "swallow":
+		swallow()
+		return
 	case "outstay":
 		io.Copy(io.Discard, os.Stdin)
 		time.Sleep(time.Minute)

@@ -41,12 +41,13 @@ type process struct {
 	mu      sync.Mutex
 	calls   map[uint64]*call // by id
 	lastID  uint64
-	out     []byte // lines for the process that the writer has not taken
-	queued  int64  // bytes of all lines so far
+	out     payload // lines for the process that the writer has not taken
+	queued  int64   // bytes of all lines so far
 	answers int
 	last    bool          // no line follows
 	wake    chan struct{} // tells the writer
 	written int64         // of the writer, to be read after its end
+	taken   []answered    // of the reader, to be handed on
 }
 
 // A stopCause says why rsctl ended a process.
@@ -143,9 +144,9 @@ func (p *process) submit(c *call) bool {
 	}
 	p.lastID++
 	c.start = p.queued
-	before := len(p.out)
-	p.out = appendRequestLine(p.out, p.lastID, c.line)
-	p.queued += int64(len(p.out) - before)
+	before := p.out.length()
+	p.out.line(p.lastID, &c.line)
+	p.queued += p.out.length() - before
 	p.calls[p.lastID] = c
 	p.mu.Unlock()
 	p.tellWriter()

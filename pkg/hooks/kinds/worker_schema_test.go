@@ -46,13 +46,13 @@ func TestWorkerRequestsKeepToTheSchema(t *testing.T) {
 			},
 		},
 	} {
-		line := appendRequestLine(nil, math.MaxInt64, appendRequest(nil, &m))
+		line := requestLine(math.MaxInt64, m)
 		if err := valid(line); err != nil {
 			t.Errorf("%s: %s%v", name, line, err)
 		}
 	}
 	batch := []hooks.Message{{Attempt: 1, Body: []byte("a\nb")}, {Attempt: 2, Body: []byte{0xff}}}
-	if line := appendRequestLine(nil, 1, appendBatch(nil, batch)); valid(line) != nil {
+	if line := batchLine(1, batch); valid(line) != nil {
 		t.Errorf("%s%v", line, valid(line))
 	}
 	for _, line := range []string{`{}`, `{"id":"1","messages":[]}`, `{"id":"1","messages":[{}]}`, `{"id":"1","body":"","body_base64":""}`} {

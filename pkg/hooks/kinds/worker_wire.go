@@ -1,12 +1,10 @@
 package kinds
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
-	"unicode/utf8"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 )
@@ -14,52 +12,59 @@ import (
 // maxAnswerLine bounds one line that a worker may answer with.
 const maxAnswerLine = 1 << 20
 
-// appendRequest appends the part of a request line that is the same whichever
-// process gets it: all but the id, which comes first. schema/worker-request
-// describes the whole.
-func appendRequest(b []byte, m *hooks.Message) []byte {
-	b = appendMessage(append(b, ','), m)
-	return append(b, "}\n"...)
+// request appends the part of a request line that is the same whichever process
+// gets it: all but the id, which comes first. schema/worker-request describes the
+// whole.
+func (p *payload) request(m *hooks.Message) {
+	p.buf = append(p.buf, ',')
+	p.message(m)
+	p.buf = append(p.buf, "}\n"...)
 }
 
-// appendBatch is appendRequest for several messages in one request.
-func appendBatch(b []byte, ms []hooks.Message) []byte {
-	b = appendMessages(append(b, `,"messages":[`...), ms, ',')
-	return append(b, "]}\n"...)
+// batch is request for several messages in one request.
+func (p *payload) batch(ms []hooks.Message) {
+	p.buf = append(p.buf, `,"messages":[`...)
+	p.messages(ms, ',')
+	p.buf = append(p.buf, "]}\n"...)
 }
 
-// appendMessages appends each message as an object, with a separator between
-// them. Every kind of hook gets the messages of a batch in this form.
-func appendMessages(b []byte, ms []hooks.Message, between byte) []byte {
+// messages appends each message as an object, with a separator between them.
+// Every kind of hook gets the messages of a batch in this form.
+func (p *payload) messages(ms []hooks.Message, between byte) {
 	for i := range ms {
 		if i > 0 {
-			b = append(b, between)
+			p.buf = append(p.buf, between)
 		}
-		b = append(appendMessage(append(b, '{'), &ms[i]), '}')
+		p.buf = append(p.buf, '{')
+		p.message(&ms[i])
+		p.buf = append(p.buf, '}')
 	}
-	return b
 }
 
-// appendMessage appends the fields of one message, its body first.
-func appendMessage(b []byte, m *hooks.Message) []byte {
-	if utf8.Valid(m.Body) {
-		b = appendUTF8(append(b, `"body":`...), m.Body)
-	} else {
-		b = base64.StdEncoding.AppendEncode(append(b, `"body_base64":"`...), m.Body)
-		b = append(b, '"')
-	}
-	return appendMetadataFields(append(b, ','), m)
+// appendMessages is messages for a hook that takes them in one piece.
+func appendMessages(b []byte, ms []hooks.Message, between byte) []byte {
+	p := payload{buf: b}
+	p.messages(ms, between)
+	return p.bytes()
 }
 
-// appendRequestLine puts the id before the rest.
-func appendRequestLine(b []byte, id uint64, rest []byte) []byte {
-	b = strconv.AppendUint(append(b, `{"id":"`...), id, 10)
-	return append(append(b, '"'), rest...)
+// message appends the fields of one message, its body first.
+func (p *payload) message(m *hooks.Message) {
+	p.body(m.Body)
+	p.buf = appendMetadataFields(append(p.buf, ','), m)
+}
+
+// line appends a request with its id.
+func (p *payload) line(id uint64, rest *payload) {
+	p.buf = strconv.AppendUint(append(p.buf, `{"id":"`...), id, 10)
+	p.buf = append(p.buf, '"')
+	p.add(rest)
 }
 
 // workerAnswer is an answer line as it was written; an absent field is empty.
 type workerAnswer struct {
 	id, outcome, delay, reason []byte
+	idValue                    []byte // an id that is not text
 	reply                      []byte
 	hasReply                   bool
 	each                       []hooks.Outcome // of a batch, one per message
@@ -79,8 +84,11 @@ func readAnswer(line []byte) (id uint64, r result, err error) {
 		}
 		a = *decoded
 	}
-	if len(a.id) == 0 {
+	if len(a.id) == 0 && a.idValue == nil {
 		return 0, r, errors.New("has no id")
+	}
+	if a.idValue != nil {
+		return 0, r, fmt.Errorf("has the id %s, which is no text: write it as it was sent, in quotes, such as \"id\":\"7\"", printable(string(a.idValue), 64))
 	}
 	id, ok := parseID(a.id)
 	if !ok {
@@ -101,7 +109,7 @@ func (a *workerAnswer) settled() hooks.Outcome {
 	return o
 }
 
-// parseID reads an id as appendRequestLine writes it, and in no other form: two
+// parseID reads an id as a request line has it, and in no other form: two
 // spellings of one request would be two answers.
 func parseID(text []byte) (id uint64, ok bool) {
 	if len(text) == 0 || len(text) > 19 || text[0] == '0' {
@@ -167,7 +175,8 @@ func (a *workerAnswer) field(name []byte) *[]byte {
 }
 
 // scan reads the common line, an object of known fields whose values are text
-// without escapes, and allocates nothing. It reports false for any other.
+// without escapes and different, and allocates nothing. It reports false for any
+// other.
 func (a *workerAnswer) scan(line []byte) bool {
 	rest, ok := cutToken(line, '{')
 	for ok {
@@ -182,8 +191,8 @@ func (a *workerAnswer) scan(line []byte) bool {
 			return false
 		}
 		to := a.field(name)
-		if to == nil {
-			return false
+		if to == nil || *to != nil {
+			return false // a field that is there twice is for the thorough reader
 		}
 		*to = value
 		if end, closed := cutToken(rest, '}'); closed {
@@ -229,21 +238,38 @@ func cutText(b []byte) (text, rest []byte, ok bool) {
 // decodeAnswer reads any line. Names are compared exactly, and fields that it
 // does not know are passed over.
 func decodeAnswer(line []byte) (*workerAnswer, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(line, &fields); err != nil || fields == nil {
+	fields, err := members(line)
+	if err != nil {
 		return nil, fmt.Errorf("is no JSON object: %s", printable(string(line), 256))
 	}
-	return decodeFields(fields), nil
+	return decodeFields(fields)
 }
 
-func decodeFields(fields map[string]json.RawMessage) *workerAnswer {
+// decodeFields reads the fields of an answer. One that is there twice is a
+// problem of the answer; two ids are an error, since nobody knows whose it is.
+func decodeFields(fields []member) (*workerAnswer, error) {
 	a := &workerAnswer{}
-	for name, raw := range fields {
-		if string(raw) != "null" {
-			a.set(name, raw)
+	seen := map[string]bool{}
+	for _, f := range fields {
+		if twice := seen[f.name]; twice && f.name == "id" {
+			return nil, errors.New("has two ids")
+		} else if twice && answerFields[f.name] {
+			a.problem = fmt.Errorf("%s is there twice", f.name)
+		}
+		seen[f.name] = true
+		if string(f.value) != "null" {
+			a.set(f.name, f.value)
 		}
 	}
-	return a
+	if seen["reply"] && seen["reply_base64"] && a.problem == nil {
+		a.problem = errors.New("both reply and reply_base64")
+	}
+	return a, nil
+}
+
+// answerFields are the names that mean something in an answer.
+var answerFields = map[string]bool{
+	"id": true, "outcome": true, "outcomes": true, "delay": true, "reason": true, "reply": true, "reply_base64": true,
 }
 
 // set takes one field. A value of the wrong kind is kept as it is written: it
@@ -272,7 +298,7 @@ func (a *workerAnswer) set(name string, raw json.RawMessage) {
 	*to = raw
 	switch name {
 	case "id":
-		a.id = append([]byte("not text: "), raw...)
+		a.id, a.idValue = nil, raw
 	case "reply":
 		a.problem = errors.New("reply is not text")
 	}
@@ -281,14 +307,27 @@ func (a *workerAnswer) set(name string, raw json.RawMessage) {
 // setEach takes the outcomes of a batch. One that cannot be read fails its
 // message; the others stand.
 func (a *workerAnswer) setEach(raw json.RawMessage) {
-	var items []map[string]json.RawMessage
-	if json.Unmarshal(raw, &items) != nil {
+	var items []json.RawMessage
+	err := json.Unmarshal(raw, &items)
+	for _, text := range items {
+		var fields []member
+		if fields, err = members(text); err != nil {
+			break
+		}
+		a.each = append(a.each, itemOutcome(fields))
+	}
+	if err != nil {
 		a.problem = errors.New("outcomes is not a list of objects")
 		return
 	}
 	a.hasEach = true
-	for _, fields := range items {
-		item := decodeFields(fields)
-		a.each = append(a.each, item.settled())
+}
+
+// itemOutcome reads one of the outcomes of a batch.
+func itemOutcome(fields []member) hooks.Outcome {
+	item, err := decodeFields(fields)
+	if err != nil { // ids mean nothing here, and two of them no more
+		item = &workerAnswer{problem: errors.New("id is there twice")}
 	}
+	return item.settled()
 }

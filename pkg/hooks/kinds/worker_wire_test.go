@@ -29,6 +29,13 @@ func TestReadAnswer(t *testing.T) {
 		{`{"id":"7","outcome":"ack","reply":""}`, 7, hooks.Outcome{Verdict: hooks.Ack, Reply: []byte{}}},
 		{`{"id":"7","outcome":"ack","reply_base64":"AP8="}`, 7, hooks.Outcome{Verdict: hooks.Ack, Reply: []byte{0, 255}}},
 
+		{`{"id":"7","outcome":"ack","outcome":"drop"}`, 7, hooks.Outcome{Reason: "malformed answer: outcome is there twice"}},
+		{`{"id":"7","outcome":"ack","outcome":"ack"}`, 7, hooks.Outcome{Reason: "malformed answer: outcome is there twice"}},
+		{`{"id":"7","outcome":"retry","\u006futcome":"ack"}`, 7, hooks.Outcome{Reason: "malformed answer: outcome is there twice"}},
+		{`{"id":"7","outcome":null,"outcome":"ack"}`, 7, hooks.Outcome{Reason: "malformed answer: outcome is there twice"}},
+		{`{"id":"7","outcome":"retry_after","delay":"1s","delay":"1h"}`, 7, hooks.Outcome{Reason: "malformed answer: delay is there twice"}},
+		{`{"id":"7","outcome":"ack","reply":"a","reply_base64":"Yg=="}`, 7, hooks.Outcome{Reason: "malformed answer: both reply and reply_base64"}},
+		{`{"id":"7","outcome":"ack","took":1,"took":2}`, 7, hooks.Outcome{Verdict: hooks.Ack}},
 		{`{"id":"7"}`, 7, hooks.Outcome{Reason: "malformed answer: no outcome"}},
 		{`{"id":"7","outcome":null}`, 7, hooks.Outcome{Reason: "malformed answer: no outcome"}},
 		{`{"id":"7","Outcome":"ack"}`, 7, hooks.Outcome{Reason: "malformed answer: no outcome"}},
@@ -57,21 +64,24 @@ func TestReadAnswer(t *testing.T) {
 func TestReadAnswerRefuses(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
-		`hello`:                               "is no JSON object",
-		`{"id":"7","outcome":"ack"`:           "is no JSON object",
-		`{"id":"7","outcome":"ack"}}`:         "is no JSON object",
-		`{"id":"7","outcome":"ack"} again`:    "is no JSON object",
-		`["7","ack"]`:                         "is no JSON object",
-		`"ack"`:                               "is no JSON object",
-		`null`:                                "is no JSON object",
-		`{}`:                                  "has no id",
-		`{"outcome":"ack"}`:                   "has no id",
-		`{"id":null,"outcome":"ack"}`:         "has no id",
-		`{"id":7,"outcome":"ack"}`:            `has the id "not text: 7"`,
-		`{"id":"07","outcome":"ack"}`:         `has the id "07"`,
-		`{"id":"-7","outcome":"ack"}`:         `has the id "-7"`,
-		`{"id":"seven","outcome":"ack"}`:      `has the id "seven"`,
-		`{"id":"77777777777777777777777777"}`: `has the id "7777`,
+		`hello`:                                "is no JSON object",
+		`{"id":"7","outcome":"ack"`:            "is no JSON object",
+		`{"id":"7","outcome":"ack"}}`:          "is no JSON object",
+		`{"id":"7","outcome":"ack"} again`:     "is no JSON object",
+		`["7","ack"]`:                          "is no JSON object",
+		`"ack"`:                                "is no JSON object",
+		`null`:                                 "is no JSON object",
+		`{}`:                                   "has no id",
+		`{"outcome":"ack"}`:                    "has no id",
+		`{"id":null,"outcome":"ack"}`:          "has no id",
+		`{"id":7,"outcome":"ack"}`:             `has the id 7, which is no text: write it as it was sent, in quotes`,
+		`{"id":"7","id":"8","outcome":"ack"}`:  "has two ids",
+		`{"id":"7","id":"7","outcome":"ack"}`:  "has two ids",
+		`{"id":"7","outcome":"ack"}{"id":"8"}`: "is no JSON object",
+		`{"id":"07","outcome":"ack"}`:          `has the id "07"`,
+		`{"id":"-7","outcome":"ack"}`:          `has the id "-7"`,
+		`{"id":"seven","outcome":"ack"}`:       `has the id "seven"`,
+		`{"id":"77777777777777777777777777"}`:  `has the id "7777`,
 	} {
 		if id, o, err := readAnswer([]byte(line)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %d %+v, %v, want an error with %q", line, id, o, err, want)
@@ -103,7 +113,7 @@ func FuzzAppendRequest(f *testing.F) {
 	f.Add("a\x00\u2028\"\\", "h")
 	f.Fuzz(func(t *testing.T, body, header string) {
 		m := hooks.Message{Body: []byte(body), MessageID: header, Headers: map[string]any{header: body}}
-		line := appendRequestLine(nil, 12, appendRequest(nil, &m))
+		line := requestLine(12, m)
 		var got struct {
 			ID     string
 			Body   *string
@@ -129,4 +139,20 @@ func BenchmarkReadAnswer(b *testing.B) {
 			b.Fatal(o, err)
 		}
 	}
+}
+
+// requestLine is what a worker gets for m.
+func requestLine(id uint64, m hooks.Message) []byte {
+	var rest, line payload
+	rest.request(&m)
+	line.line(id, &rest)
+	return line.bytes()
+}
+
+// batchLine is what a worker gets for a batch.
+func batchLine(id uint64, ms []hooks.Message) []byte {
+	var rest, line payload
+	rest.batch(ms)
+	line.line(id, &rest)
+	return line.bytes()
 }

@@ -28,6 +28,10 @@ type Policy struct {
 	Type        Type
 	MaxAttempts int    // 0: no cap
 	DeadLetter  string // queue name; "": none
+	// Limit is the delivery limit of a quorum queue, and OwnRoute says that its
+	// own arguments give what is dropped, or past the limit, somewhere to go.
+	Limit    Limit
+	OwnRoute bool
 	// AckOriginal ends an original whose copy is confirmed by an ack instead of
 	// a reject.
 	AckOriginal bool

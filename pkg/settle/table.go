@@ -60,7 +60,11 @@ func situations(p Policy) []situation {
 		if p.Type == Quorum {
 			again.Attempt = 2
 		}
-		return []situation{{when: "first delivery", facts: Facts{Attempt: 1}}, {when: "redelivered", facts: again}}
+		list := []situation{{when: "first delivery", facts: Facts{Attempt: 1}}, {when: "redelivered", facts: again}}
+		if n := p.Limit.reached(); p.Type == Quorum && n > 1 {
+			list = append(list, situation{when: fmt.Sprintf("after %d returns", n), facts: Facts{Attempt: n + 1, Redelivered: true}})
+		}
+		return list
 	}
 	list := belowCap(p)
 	n := p.MaxAttempts
@@ -160,7 +164,7 @@ func afterReject(r Reject, f Facts, p Policy) string {
 	case pair && f.Attempt >= p.MaxAttempts:
 		return "past its limit, the server dead-letters it to " + p.DeadLetter
 	case p.Type == Quorum:
-		return "back in the queue; the server counts it"
+		return p.afterReturn(f)
 	}
 	return "back in the queue, not counted"
 }

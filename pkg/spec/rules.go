@@ -47,6 +47,7 @@ var rules = []rule{
 	{"mixed-delays", Warning, checkMixedDelays},
 	{"consumer-timeout", Warning, checkConsumerTimeout},
 	{"quorum-limit", Warning, checkQuorumLimit},
+	{"misspelt-argument", Warning, checkMisspeltArgument},
 	{"prefetch-concurrency", Warning, checkPrefetchConcurrency},
 	{"worker-concurrency", Warning, checkWorkerConcurrency},
 	{"ordered-prefetch", Warning, checkOrderedPrefetch},

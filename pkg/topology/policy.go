@@ -12,9 +12,11 @@ func Policy(q *spec.Queue) settle.Policy {
 		Type:        settle.Type(q.Type),
 		MaxAttempts: q.MaxAttempts,
 		DeadLetter:  q.DeadLetter,
+		OwnRoute:    q.DeadLetterExchange != nil,
 		AckOriginal: q.RetryOriginal == spec.AckOriginal,
 		Delay:       delayPolicy(q),
 	}
+	p.Limit.Returns, p.Limit.Given = q.DeliveryLimit()
 	if q.RetryPublisher != nil {
 		p.RetryExchange = q.RetryPublisher.Exchange
 	}

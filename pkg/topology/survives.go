@@ -17,13 +17,15 @@ const exactRetries = 10_000
 // the delays that the spec itself sets (backoff, and the server's own for
 // native), not those that a hook asks for, and not the time the hook takes.
 //
-// known is false when q has no cap: then no outage spends a message.
+// known is false when the spec sets no end: then no outage spends a message,
+// unless the server has a limit of its own.
 func Survives(q *spec.Queue) (d time.Duration, known bool) {
-	if q.MaxAttempts == 0 {
+	attempts := attempts(q)
+	if attempts == 0 {
 		return 0, false
 	}
 	wait := retryDelay(q)
-	retries := q.MaxAttempts - 1
+	retries := attempts - 1
 	var last time.Duration
 	for n := 1; n <= min(retries, exactRetries); n++ {
 		last = wait(n)
@@ -36,6 +38,21 @@ func Survives(q *spec.Queue) (d time.Duration, known bool) {
 		d += time.Duration(rest) * last
 	}
 	return d, true
+}
+
+// attempts is how often a message of q is tried, as far as the spec says; 0 is for
+// ever. The server's count, and with it the limit of a quorum queue that has no
+// cap, starts anew with every copy.
+func attempts(q *spec.Queue) int {
+	p := Policy(q)
+	copied := p.Backoff != nil && p.Delay != nil && p.Delay.Mode == settle.ModeCopy
+	switch {
+	case q.MaxAttempts > 0:
+		return q.MaxAttempts
+	case !p.Limit.Given, p.Limit.Returns < 0, copied:
+		return 0
+	}
+	return int(min(p.Limit.Returns, math.MaxInt32-1)) + 1
 }
 
 // retryDelay returns how long the message waits after its n-th attempt.

@@ -32,6 +32,9 @@ func TestSurvives(t *testing.T) {
 		{"the plugin keeps it for the delay, at most 49 days", spec.Queue{Type: spec.Classic, MaxAttempts: 3, Backoff: &spec.Backoff{Initial: time.Second, Factor: 1e9}, Delay: &spec.Delay{Strategy: "plugin_dme"}}, time.Second + math.MaxUint32*time.Millisecond, true},
 		{"native does not look at the backoff", spec.Queue{Type: spec.Quorum, MaxAttempts: 3, Backoff: &spec.Backoff{Initial: time.Hour}, Delay: &spec.Delay{Strategy: "native", Min: time.Second, Max: time.Minute}}, 3 * time.Second, true},
 		{"native is the server's linear back-off", spec.Queue{Type: spec.Quorum, MaxAttempts: 5, Delay: &spec.Delay{Strategy: "native", Min: 500 * time.Millisecond, Max: 1200 * time.Millisecond}}, (500 + 1000 + 1200 + 1200) * time.Millisecond, true},
+		{"a limit in the arguments is an end", spec.Queue{Type: spec.Quorum, Arguments: map[string]any{"x-delivery-limit": int64(3)}, Backoff: exponential, Delay: &spec.Delay{Strategy: "hold"}}, 7 * time.Second, true},
+		{"unless copies start the server's count anew", spec.Queue{Type: spec.Quorum, Arguments: map[string]any{"x-delivery-limit": int64(3)}, Backoff: exponential, Delay: &spec.Delay{Strategy: "levels"}}, 0, false},
+		{"a limit of -1 is none", spec.Queue{Type: spec.Quorum, Arguments: map[string]any{"x-delivery-limit": int64(-1)}}, 0, false},
 		{"a huge cap with a constant delay", spec.Queue{Type: spec.Classic, MaxAttempts: 1_000_001, Backoff: &spec.Backoff{Initial: time.Second, Factor: 1}}, 1_000_000 * time.Second, true},
 		{"the sum ends at the largest duration", spec.Queue{Type: spec.Classic, MaxAttempts: math.MaxInt32, Backoff: &spec.Backoff{Initial: time.Second, Factor: 2}}, math.MaxInt64, true},
 	}

@@ -2,6 +2,7 @@ package topology
 
 import (
 	"cmp"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -25,6 +26,20 @@ func (s Server) AtLeast(major, minor int) bool {
 // Native reports whether the server can delay the retries of a quorum queue by
 // itself. An older one accepts the arguments and ignores them.
 func (s Server) Native() bool { return s.AtLeast(4, 3) }
+
+// Major is the number before the first dot; that of an unknown version is larger
+// than any.
+func (s Server) Major() int {
+	major, _, ok := s.release()
+	if !ok {
+		return math.MaxInt
+	}
+	return major
+}
+
+// DropsReturned reports whether a quorum queue with this delivery limit drops
+// every message at its first return although the limit looks like none: -1 on 3.x.
+func (s Server) DropsReturned(limit int64) bool { return limit < 0 && !s.unlimitedDeliveries() }
 
 // unlimitedDeliveries reports whether x-delivery-limit: -1 means "no limit": on
 // 3.x it means "drop at the first requeue".

@@ -138,7 +138,7 @@ func TestPoliciesAreMergedAsTheServerDoes(t *testing.T) {
 func TestALadderQueueWithAPolicyIsWarnedAbout(t *testing.T) {
 	t.Parallel()
 	q := topology.Queue{Name: "rsctl.v1.level-00", Type: settle.Quorum, Origin: topology.Origin{Role: topology.RoleLadder}}
-	got := policyLosses(q, map[string]any{"delivery-limit": 2.0, "expires": 5.0, "queue-leader-locator": "balanced"})
+	got := policyLosses(q, map[string]any{"delivery-limit": 2.0, "expires": 5.0, "queue-leader-locator": "balanced"}, topology.Server{})
 	if len(got) != 2 || !strings.Contains(got[0], "delivery-limit 2") || !strings.Contains(got[1], "delayed retries can be lost") {
 		t.Errorf("policyLosses() = %q", got)
 	}

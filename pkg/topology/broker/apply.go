@@ -150,18 +150,19 @@ func conflict(f Finding, ds []difference, first *amqp.Error) Finding {
 
 func (a *attempt) applyQueue(ctx context.Context, q topology.Queue) (Finding, error) {
 	f := queueFinding(q)
-	if q.External {
+	refused, yes := unfit(q, a.srv)
+	if q.External && !yes {
 		return a.lookQueue(ctx, q)
 	}
 	before, answer, err := a.queuePresence(ctx, q.Name)
 	if err != nil {
 		return f, err
 	}
-	if old, yes := tooOld(q, a.srv); yes {
+	if yes {
 		if before != there {
-			a.markAbsent(old)
+			a.markAbsent(refused)
 		}
-		return old, nil
+		return refused, nil
 	}
 	if before == locked {
 		a.markAbsent(f)
@@ -183,7 +184,7 @@ func (a *attempt) declareQueue(ctx context.Context, q topology.Queue, before pre
 		if f.State == Created && q.Exclusive {
 			f.Detail = "exclusive: lives as long as this connection"
 		}
-		return a.warnDeadLetter(f, q), nil
+		return warnReturned(a.warnDeadLetter(f, q), q, a.srv), nil
 	case answer == nil:
 		return f, err
 	}

@@ -59,8 +59,8 @@ func (a *attempt) verifyExchange(ctx context.Context, x topology.Exchange) (Find
 }
 
 func (a *attempt) verifyQueue(ctx context.Context, q topology.Queue) (Finding, error) {
-	if old, yes := tooOld(q, a.srv); yes {
-		return old, nil
+	if refused, yes := unfit(q, a.srv); yes {
+		return refused, nil
 	}
 	f, here, err := a.seeQueue(ctx, q)
 	if err != nil || here != there || q.Origin.Role != topology.RoleWork {
@@ -73,7 +73,7 @@ func (a *attempt) verifyQueue(ctx context.Context, q topology.Queue) (Finding, e
 	if len(ds) > 0 && ds[0].key == keyType {
 		return conflict(f, ds, nil), nil
 	}
-	return f, nil
+	return trueLimit(f, q, ds, a.srv), nil
 }
 
 // seeQueue is OK when the queue is there, and otherwise the finding to report.
@@ -128,13 +128,15 @@ func (a *attempt) lookQueue(ctx context.Context, q topology.Queue) (Finding, err
 		return a.unlike(f, err)
 	}
 	if q.External {
-		f = warnWaiting(f, q, ds)
+		if f = trueLimit(warnWaiting(f, q, ds), q, ds, a.srv); f.failed() {
+			return f, nil
+		}
 		ds = slices.DeleteFunc(ds, func(d difference) bool { _, named := q.Arguments[d.key]; return !named })
 	}
 	if len(ds) > 0 {
 		return conflict(f, ds, nil), nil
 	}
-	return a.warnDeadLetter(f, q), nil
+	return warnReturned(a.warnDeadLetter(f, q), q, a.srv), nil
 }
 
 // warnWaiting warns about an external waiting queue that sends nothing back. The

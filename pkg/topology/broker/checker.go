@@ -23,8 +23,8 @@ func (c *checker) exchange(ctx context.Context, x topology.Exchange) (Finding, e
 }
 
 func (c *checker) queue(ctx context.Context, q topology.Queue) (Finding, error) {
-	if old, yes := tooOld(q, c.srv); yes {
-		return old, nil
+	if refused, yes := unfit(q, c.srv); yes {
+		return refused, nil
 	}
 	look := c.lookQueue
 	if q.AcceptExisting {
@@ -56,7 +56,7 @@ func (c *checker) through(f Finding, q topology.Queue) Finding {
 	if !ok || f.failed() || f.State == NotVerified {
 		return f
 	}
-	return warn(f, policyLosses(q, c.view.policyOf(q.Name)))
+	return warn(f, policyLosses(q, c.view.policyOf(q.Name), c.srv))
 }
 
 // instead judges a queue by the management API alone.
@@ -76,7 +76,7 @@ func (c *checker) instead(f Finding, q topology.Queue, seen apiQueue, ok bool) F
 	case len(ds) > 0:
 		return conflict(f, ds, nil)
 	}
-	return c.warnDeadLetter(f, q)
+	return warnReturned(c.warnDeadLetter(f, q), q, c.srv)
 }
 
 // apiDifferences compares q with what the management API shows. Of an external

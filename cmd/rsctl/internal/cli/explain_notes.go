@@ -70,7 +70,7 @@ func attemptsNote(q *spec.Queue) string {
 	dead := fmt.Sprintf("goes to %q", q.DeadLetter)
 	switch {
 	case q.MaxAttempts == 0 && q.Type == spec.Quorum:
-		return "no cap in the spec. RabbitMQ 4.x drops a message after its default of 20 returns, 3.x never does."
+		return limitNote(q, topology.Policy(q))
 	case q.MaxAttempts == 0:
 		return "no cap: a message that always fails is tried for ever."
 	case q.DeadLetter == "":

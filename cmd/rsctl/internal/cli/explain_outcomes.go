@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/rsctl/rsctl/pkg/settle"
@@ -63,12 +64,24 @@ func rejectEffect(q *spec.Queue, p settle.Policy, f settle.Facts, r settle.Rejec
 	switch {
 	case r.Requeue && serverLimit && spent:
 		return fmt.Sprintf("to %q, by the server", q.DeadLetter)
+	case r.Requeue && p.PastLimit(f):
+		return "given up by the server: " + cmp.Or(ownRoute(q), "dropped")
+	case r.Requeue && p.PastDefault(f):
+		return "RabbitMQ 4 gives it up: " + cmp.Or(ownRoute(q), "dropped")
 	case r.Requeue:
 		return "again"
 	case serverLimit:
 		return fmt.Sprintf("to %q", q.DeadLetter)
+	}
+	return cmp.Or(ownRoute(q), "discarded")
+}
+
+// ownRoute is where the queue's own dead-letter route takes a message; "" when it
+// has none.
+func ownRoute(q *spec.Queue) string {
+	switch {
 	case q.DeadLetterExchange == nil:
-		return "discarded"
+		return ""
 	case *q.DeadLetterExchange == "" && q.DeadLetterRoutingKey != nil:
 		return fmt.Sprintf("to %q", *q.DeadLetterRoutingKey)
 	}

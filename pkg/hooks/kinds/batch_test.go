@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/schema"
@@ -65,7 +64,7 @@ func TestBatchesOfEveryKind(t *testing.T) {
 			k := build(t)
 			t.Run("a call returns soon after its deadline and fails every message", func(t *testing.T) {
 				t.Parallel()
-				wantAllFailed(t, k.hangs, deadline(t, 100*time.Millisecond), "timed out after 30s")
+				wantAllFailed(t, k.hangs, deadline(t, stuckFor), "timed out after 30s")
 			})
 			t.Run("a call whose context is done fails every message at once", func(t *testing.T) {
 				t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -78,6 +79,12 @@ func newHTTP(h *spec.Handler, o Options) (hooks.Hook, error) {
 	if err != nil {
 		return nil, err
 	}
+	if e.url.Scheme == "https" {
+		// The system's authorities are read once in the life of a process: at the
+		// first connection they would be missing for ever if that came at a moment
+		// without a free file descriptor.
+		_, _ = x509.SystemCertPool()
+	}
 	e.connect(conf)
 	e.wire = newWire(e)
 	return e, nil
@@ -122,6 +129,9 @@ func (e *endpoint) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, 
 	// and over TLS that answer can come in while the connection is closing.
 	if ctx.Err() != nil {
 		return hooks.Outcome{Reason: stopReason(ctx, e.h.Timeout)}, nil
+	}
+	if err := e.proxySays(res); err != nil {
+		return hooks.Outcome{}, err
 	}
 	o := e.outcome(res)
 	if e.h.Reply && o.Verdict == hooks.Ack {
@@ -191,7 +201,7 @@ func (e *endpoint) Check(ctx context.Context) error {
 		host = proxy.Hostname() // the proxy resolves the endpoint's name
 	}
 	if _, err := net.DefaultResolver.LookupHost(ctx, host); err != nil {
-		return e.unavailable(errors.New(describeTransport(err)))
+		return e.unavailable(errors.New(e.describeUnsent(&unsentError{err: err})))
 	}
 	return nil
 }

@@ -32,6 +32,9 @@ func (e *endpoint) HandleBatch(ctx context.Context, ms []hooks.Message) ([]hooks
 		return forAll(o, len(ms)), nil
 	}
 	defer res.Body.Close()
+	if err := e.proxySays(res); err != nil {
+		return nil, err
+	}
 	each := e.batchOutcomes(res, len(ms))
 	if ctx.Err() != nil { // as for one message, with a body that has to be read
 		return forAll(hooks.Outcome{Reason: stopReason(ctx, e.h.Timeout)}, len(ms)), nil

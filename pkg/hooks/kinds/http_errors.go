@@ -11,24 +11,28 @@ import (
 	"syscall"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/spec"
 )
 
-// unreachable are the errors by which a system says that nobody is there.
-var unreachable = []error{syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN}
+// unreachable are the errors by which a system says that nobody is there, or that
+// it cannot send, on whichever call they come.
+var unreachable = []error{
+	syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EHOSTDOWN, syscall.ENETDOWN,
+	syscall.ENOBUFS, syscall.ENOMEM, syscall.EPERM, syscall.EACCES,
+}
 
-// failure tells an endpoint that is not there, which is not the message's
-// fault, from an exchange that failed.
+// failure tells an endpoint that cannot have seen the request, which is not the
+// message's fault, from an exchange that failed.
 func (e *endpoint) failure(ctx context.Context, err error) (hooks.Outcome, error) {
-	if ctx.Err() != nil {
+	var unsent *unsentError
+	early := errors.As(err, &unsent)
+	switch {
+	case early && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return hooks.Outcome{}, e.unavailable(errors.New(e.describeLate()))
+	case ctx.Err() != nil:
 		return hooks.Outcome{Reason: stopReason(ctx, e.h.Timeout)}, nil
-	}
-	var dns *net.DNSError
-	if errors.As(err, &dns) {
-		return hooks.Outcome{}, e.unavailable(errors.New(describeTransport(err)))
-	}
-	var op *net.OpError
-	if e.socket != "" && errors.As(err, &op) && op.Op == "dial" {
-		return hooks.Outcome{}, e.unavailable(errors.New(describeTransport(err)))
+	case early:
+		return hooks.Outcome{}, e.unavailable(errors.New(printable(e.mask(e.describeUnsent(unsent)), maxReason)))
 	}
 	if reason := describeTLS(err, e.h.TLS); reason != "" {
 		return hooks.Outcome{}, e.unavailable(errors.New(printable(e.mask(reason), maxReason)))
@@ -39,6 +43,18 @@ func (e *endpoint) failure(ctx context.Context, err error) (hooks.Outcome, error
 		}
 	}
 	return hooks.Outcome{Reason: printable(e.mask(describeTransport(err)), maxReason)}, nil
+}
+
+// describeLate says that a call was over before it was connected.
+func (e *endpoint) describeLate() string {
+	reason := "connecting took longer than the timeout"
+	if e.h.Timeout > 0 {
+		reason += " of " + spec.FormatDuration(e.h.Timeout)
+	}
+	if proxy := e.proxyHost(); proxy != "" {
+		reason += " (through the proxy " + proxy + ")"
+	}
+	return reason
 }
 
 // describeTransport names the kinds of errors that people know by their own
@@ -52,18 +68,31 @@ func describeTransport(err error) string {
 		return "no such host"
 	case errors.As(err, &dns):
 		return "cannot resolve the host's name: " + dns.Err
-	case errors.As(err, &op) && op.Op == "proxyconnect" && errors.As(err, &no):
-		return "proxy: " + no.Error()
 	case errors.As(err, &op) && op.Op == "dial" && op.Timeout():
 		return "connecting timed out"
 	case errors.As(err, &no):
-		return no.Error()
+		return no.Error() + advice(no)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "the server closed the connection without an answer"
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return "timed out"
 	}
 	return err.Error()
+}
+
+// advice says what to do about a limit of this machine.
+func advice(no syscall.Errno) string {
+	switch no {
+	case syscall.EMFILE:
+		return ": raise ulimit -n or lower concurrency"
+	case syscall.ENFILE:
+		return ": too many for the whole machine; raise fs.file-max"
+	case syscall.EADDRNOTAVAIL:
+		return ": no local port or address is free for another connection"
+	case syscall.EPERM, syscall.EACCES:
+		return ": this machine does not allow the connection"
+	}
+	return ""
 }
 
 var userinfo = regexp.MustCompile(`//[^/@\s"]*@`)

@@ -5,9 +5,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -68,6 +66,7 @@ func (e *endpoint) newTransport(conf *tls.Config) *http.Transport {
 	return &http.Transport{
 		Proxy:                  e.proxy,
 		DialContext:            e.dialTo,
+		OnProxyConnectResponse: connectAnswer,
 		TLSClientConfig:        conf.Clone(), // a transport adds to it
 		TLSHandshakeTimeout:    dialFor,
 		ForceAttemptHTTP2:      true,
@@ -103,17 +102,4 @@ func (t *transports) post(req *http.Request) (*http.Response, error) {
 	}
 	res, _, err = roundTrip(t.get(), req)
 	return res, err
-}
-
-// roundTrip does not use http.Client, which would follow redirects. After an
-// error, kept says that the connection had been used before and that nothing has
-// come back on it.
-func roundTrip(t *http.Transport, req *http.Request) (res *http.Response, kept bool, err error) {
-	var reused, answered atomic.Bool // set by other goroutines
-	trace := &httptrace.ClientTrace{
-		GotConn:              func(info httptrace.GotConnInfo) { reused.Store(info.Reused) },
-		GotFirstResponseByte: func() { answered.Store(true) },
-	}
-	res, err = t.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
-	return res, err != nil && reused.Load() && !answered.Load(), err
 }

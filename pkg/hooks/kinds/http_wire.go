@@ -64,7 +64,7 @@ func (w *wire) post(ctx context.Context, fields []field, body []byte) (*http.Res
 	}
 	conn, err := w.e.dial(ctx, w.network, w.addr)
 	if err != nil {
-		return nil, err
+		return nil, &unsentError{err: err}
 	}
 	return w.exchange(ctx, newWireConn(conn), fields, body)
 }
@@ -74,12 +74,15 @@ func (w *wire) exchange(ctx context.Context, c *wireConn, fields []field, body [
 	c.got, c.left = 0, maxResponseHeaders
 	// A server may answer and close without reading: its answer counts more
 	// than an error of writing.
-	writeErr := c.send(w.head, fields, body)
+	sent, writeErr := c.send(w.head, fields, body)
 	res, err := c.response()
 	if err != nil {
 		stop()
 		c.conn.Close()
-		if writeErr != nil && c.got == 0 {
+		switch {
+		case writeErr != nil && sent == 0:
+			err = &unsentError{err: writeErr}
+		case writeErr != nil && c.got == 0:
 			err = writeErr
 		}
 		return nil, err
@@ -122,8 +125,8 @@ func (c *wireConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// send writes the request in one piece.
-func (c *wireConn) send(head string, fields []field, body []byte) error {
+// send writes the request in one piece, and returns how much of it was taken.
+func (c *wireConn) send(head string, fields []field, body []byte) (int, error) {
 	b := append(c.out[:0], head...)
 	for _, f := range fields {
 		b = append(b, f.name...)
@@ -134,8 +137,7 @@ func (c *wireConn) send(head string, fields []field, body []byte) error {
 	b = strconv.AppendInt(append(b, "Content-Length: "...), int64(len(body)), 10)
 	b = append(append(b, "\r\n\r\n"...), body...)
 	c.out = b
-	_, err := c.conn.Write(b)
-	return err
+	return c.conn.Write(b)
 }
 
 // response reads an answer's head, past the informational ones.

@@ -24,6 +24,9 @@ func (d *decoder) spec() *Spec {
 	if n := d.root.get("declare_topology"); n != nil && n.broken || d.root.seen["declare_topology"] {
 		s.badDeclare = true
 	}
+	if n := d.root.get("broker").get("management_url"); n != nil {
+		s.managementPos = n.pos
+	}
 	if n := d.root.get("broker").get("tls"); n != nil {
 		s.tlsPos = n.pos
 	}

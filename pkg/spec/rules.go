@@ -53,6 +53,7 @@ var rules = []rule{
 	{"ordered-prefetch", Warning, checkOrderedPrefetch},
 	{"batch-prefetch", Warning, checkBatchPrefetch},
 	{"tls-unused", Warning, checkTLSUnused},
+	{"management-plain", Warning, checkManagementPlain},
 }
 
 func (p *parser) check(s *Spec) {

@@ -18,10 +18,10 @@ type Spec struct {
 	Exchanges       []Exchange
 	Queues          []Queue
 
-	// For the rules: where broker.tls stands, and whether declare_topology has
+	// For the rules: where broker.management_url and broker.tls stand, and whether declare_topology has
 	// a value that was refused.
-	tlsPos     Pos
-	badDeclare bool
+	managementPos, tlsPos Pos
+	badDeclare            bool
 }
 
 // Broker says how to reach RabbitMQ.

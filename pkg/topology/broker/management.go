@@ -62,9 +62,13 @@ func NewManagement(b spec.Broker) (*Management, error) {
 			transport.TLSClientConfig.ServerName = "" // the name of another host
 		}
 	}
-	m.client = &http.Client{Transport: transport, Timeout: managementTimeout}
+	m.client = &http.Client{Transport: transport, Timeout: managementTimeout, CheckRedirect: stay}
 	return m, nil
 }
+
+// stay follows no redirect: the next host, or the next scheme, would be told the
+// password.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // get reads /api/path into out. The error is one line for people.
 func (m *Management) get(ctx context.Context, path string, out any) error {
@@ -84,6 +88,8 @@ func (m *Management) get(ctx context.Context, path string, out any) error {
 		return fmt.Errorf("%s: login refused for user %q (it needs the tag management)", m.base.Host, m.user)
 	case res.StatusCode == http.StatusNotFound:
 		return fmt.Errorf("%s: %s not found", m.base.Host, strings.SplitN(path, "?", 2)[0])
+	case res.StatusCode/100 == 3:
+		return fmt.Errorf("%s: HTTP status %d: redirects are not followed, because the password would be sent on; correct broker.management_url", m.base.Host, res.StatusCode)
 	case res.StatusCode >= 300:
 		return fmt.Errorf("%s: HTTP status %d", m.base.Host, res.StatusCode)
 	}

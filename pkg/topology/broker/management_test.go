@@ -2,9 +2,11 @@ package broker_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,5 +155,30 @@ func TestTheManagementAPIGetsItsOwnCredentialsElseThoseOfTheBroker(t *testing.T)
 		if have := <-got; have != want {
 			t.Errorf("%+v, want %+v", have, want)
 		}
+	}
+}
+
+// A password goes to the address in the spec and to no other, whatever that says.
+func TestTheManagementClientFollowsNoRedirectWithAPassword(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer elsewhere.Close()
+	b := setup(t)
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			// The same host: there net/http would keep the Authorization header.
+			http.Redirect(w, r, elsewhere.URL+r.URL.Path, status)
+		}))
+		b.broker.ManagementURL.Value = strings.Replace(api.URL, "http://", "http://watcher:hush@", 1)
+		f := b.check(&topology.Topology{}, b.management()).Findings[0]
+		want(t, f, broker.NotVerified, fmt.Sprintf("HTTP status %d: redirects are not followed", status))
+		if strings.Contains(f.String(), "hush") {
+			t.Errorf("%s", f)
+		}
+		api.Close()
+	}
+	if n := asked.Load(); n != 0 {
+		t.Errorf("%d requests went elsewhere", n)
 	}
 }

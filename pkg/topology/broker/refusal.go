@@ -12,6 +12,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/regular"
 	"github.com/rsctl/rsctl/pkg/spec"
 )
 
@@ -99,12 +100,15 @@ func words(answer *amqp.Error) string {
 	return answer.Reason
 }
 
+// maxPEM bounds a file of certificates.
+const maxPEM = 8 << 20
+
 // clientTLS reads the files of t. A file that cannot be used is a Refusal: the
 // spec names it.
 func clientTLS(t *spec.TLS) (*tls.Config, error) {
 	cfg := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
 	if t.CAFile != "" {
-		pem, err := os.ReadFile(t.CAFile)
+		pem, err := regular.Read(t.CAFile, maxPEM)
 		if err != nil {
 			return nil, &Refusal{Message: fmt.Sprintf("broker.tls.ca_file: %v", err)}
 		}

@@ -52,6 +52,7 @@ func check(ctx context.Context, a *app, f checkFlags) error {
 		return a.checkInvalid(problems)
 	}
 	a.override(&s.Broker)
+	a.warnOverridden(s.Broker)
 	findings := a.specFindings(problems)
 	ctx, stop := limited(ctx, f.timeout)
 	defer stop()

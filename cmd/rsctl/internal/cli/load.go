@@ -3,17 +3,23 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 
+	"github.com/rsctl/rsctl/pkg/regular"
 	"github.com/rsctl/rsctl/pkg/spec"
 	"github.com/rsctl/rsctl/pkg/topology"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
+
+// maxSpec bounds a spec, maxInserted what one ${file:…} of it inserts.
+const (
+	maxSpec     = 8 << 20
+	maxInserted = 1 << 20
+)
 
 // stdinName is how messages call a spec that came from standard input.
 const stdinName = "<stdin>"
@@ -30,7 +36,7 @@ func (a *app) parse(path string) (*spec.Spec, spec.Problems, error) {
 		File:      name,
 		Dir:       dir,
 		LookupEnv: os.LookupEnv,
-		ReadFile:  os.ReadFile,
+		ReadFile:  func(path string) ([]byte, error) { return regular.Read(path, maxInserted) },
 	})
 	if !problems.HasErrors() {
 		problems = append(problems, topology.Problems(s)...)
@@ -46,10 +52,10 @@ func (a *app) parse(path string) (*spec.Spec, spec.Problems, error) {
 func (a *app) read(path string) (name, dir string, data []byte, err error) {
 	if path == "-" {
 		name, dir = stdinName, "."
-		data, err = io.ReadAll(a.sys.In)
+		data, err = regular.ReadAll(a.sys.In, maxSpec)
 	} else {
 		name, dir = path, filepath.Dir(path)
-		data, err = os.ReadFile(path)
+		data, err = regular.Read(path, maxSpec)
 	}
 	if err == nil {
 		dir, err = filepath.Abs(dir)
@@ -66,8 +72,11 @@ func unreadable(path string, err error) error {
 		err = cause.Err
 	}
 	hint := ""
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		hint = `"rsctl init" writes a starter file; -f names another one`
+	case errors.Is(err, regular.ErrKind):
+		hint = `"-f -" reads standard input`
 	}
 	return &failure{fmt.Errorf("cannot read the spec %s: %w", path, err), hint}
 }
@@ -85,7 +94,17 @@ func (a *app) load() (*spec.Spec, error) {
 		return nil, &negative{message: summary(a.file, nil, problems)}
 	}
 	a.override(&s.Broker)
+	a.warnOverridden(s.Broker)
 	return s, nil
+}
+
+// warnOverridden says of URLs from the command line what the rules say of those
+// in a file.
+func (a *app) warnOverridden(b spec.Broker) {
+	if (a.url != "" || a.managementURL != "") && b.ManagementInPlain() {
+		c := a.stderr()
+		c.println(c.paint(yellow, "warning:") + " " + spec.ManagementInPlain)
+	}
 }
 
 func printProblems(c console, problems spec.Problems) {

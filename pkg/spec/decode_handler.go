@@ -58,12 +58,28 @@ func (d *decoder) process(h *Handler, f fields) {
 		h.Dir = dir
 	}
 	h.Env = d.pairs(f.n.get("env"), "RSCTL_")
+	h.InheritOnly = f.inheritOnly("inherit_env")
 	h.KillGrace = f.delay("kill_grace", 5*time.Second)
 	h.ExitCodes = d.codes(f.n.get("exit_codes"), 0, 255)
 	if h.Kind == Worker {
 		h.Processes = f.integer("processes", 0)
 		h.Pipeline = f.integer("pipeline", 1)
 	}
+}
+
+// inheritOnly reads a list of variables, or a bool: true is nil, which is all.
+func (f fields) inheritOnly(key string) []string {
+	n := f.n.get(key)
+	if n == nil || n.broken || n.kind != sequence && f.boolean(key, true) {
+		return nil
+	}
+	names := []string{}
+	for _, item := range list(n) {
+		if !item.broken && item.kind == scalar {
+			names = append(names, item.value)
+		}
+	}
+	return names
 }
 
 // command reads program and arguments. No shell will split them, so one item

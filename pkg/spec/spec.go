@@ -15,6 +15,7 @@ type Spec struct {
 	Dir             string // absolute; relative commands and files resolve against it
 	Broker          Broker
 	DeclareTopology bool
+	MaxInMemory     int64 // bytes of bodies that are handled at a time
 	Exchanges       []Exchange
 	Queues          []Queue
 
@@ -102,6 +103,7 @@ type Queue struct {
 	OrderedBy   *OrderedBy
 	Batch       *Batch
 	Rate        float64 // hook calls per second; 0: no limit
+	MaxBody     int64   // bytes; a larger message ends without its hook. 0: no limit
 	Breaker     *Breaker
 	Consumer    Consumer
 	Handler     *Handler // nil: topology only
@@ -211,13 +213,16 @@ type Handler struct {
 	Timeout time.Duration // of one call; default 30s
 
 	// exec and worker
-	Command   []Text // program and arguments; no shell
-	Dir       string // absolute working directory; default the spec's
-	Env       []EnvVar
-	KillGrace time.Duration // from SIGTERM to SIGKILL; default 5s
-	ExitCodes []CodeRule    // exec
-	Processes int           // worker; 0: as concurrency
-	Pipeline  int           // worker; default 1
+	Command []Text // program and arguments; no shell
+	Dir     string // absolute working directory; default the spec's
+	Env     []EnvVar
+	// InheritOnly names the variables of rsctl's own environment that the process
+	// gets; nil: all of them.
+	InheritOnly []string
+	KillGrace   time.Duration // from SIGTERM to SIGKILL; default 5s
+	ExitCodes   []CodeRule    // exec
+	Processes   int           // worker; 0: as concurrency
+	Pipeline    int           // worker; default 1
 
 	// http
 	URL           Text

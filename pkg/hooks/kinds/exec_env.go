@@ -54,6 +54,20 @@ func baseEnv(inherited []string, own []spec.EnvVar) (env []string, path string) 
 	return slices.Clip(env), path
 }
 
+// inheritable is what of env a handler may have; only is nil when that is all.
+func inheritable(env, only []string) []string {
+	if only == nil {
+		return env
+	}
+	var out []string
+	for _, kv := range env {
+		if name, _, _ := strings.Cut(kv, "="); slices.Contains(only, name) {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
 // environ collects the variables of one delivery.
 type environ struct {
 	vars    []string

@@ -190,3 +190,32 @@ func TestExecEnvironmentTooLarge(t *testing.T) {
 		t.Errorf("Handle() error = %v, want unavailable: argument list too long", err)
 	}
 }
+
+// What a handler does not need it need not get: the broker's password is in
+// rsctl's environment.
+func TestInheritEnvKeepsTheRestBack(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		only []string
+		want string
+	}{
+		{"all, by default", nil, "AMQP_URL LANG PATH RSCTL_QUEUE SHOP"},
+		{"named ones", []string{"PATH", "LANG", "MISSING"}, "LANG PATH RSCTL_QUEUE SHOP"},
+		{"none", []string{}, "RSCTL_QUEUE SHOP"},
+	} {
+		for _, kind := range []spec.HandlerKind{spec.Exec, spec.Worker} {
+			h := execHandler(t, "/bin/sh", "-c", `/usr/bin/env | /usr/bin/cut -d= -f1 | /usr/bin/grep -xE 'AMQP_URL|LANG|PATH|RSCTL_QUEUE|SHOP' | /usr/bin/sort > got; [ -e "/dev/fd/4" ] || { read -r line; echo '{"id":"1","outcome":"ack"}'; }`)
+			h.Kind, h.InheritOnly = kind, tt.only
+			h.Env = []spec.EnvVar{{Name: "SHOP", Value: spec.Text{Value: "a"}}}
+			env := []string{"AMQP_URL=amqp://u:secret@h/", "LANG=C", "PATH=/usr/bin:/bin"}
+			hook := newHook(t, h, Options{Env: env, Queue: "orders"})
+			if got := handleWith(t, hook, hooks.Message{Queue: "orders"}); got.Verdict != hooks.Ack {
+				t.Fatalf("%s, %s: %+v, want an ack", tt.name, kind, got)
+			}
+			if got := strings.Join(strings.Fields(readFile(t, h.Dir+"/got")), " "); got != tt.want {
+				t.Errorf("%s, %s: the process has %q, want %q", tt.name, kind, got, tt.want)
+			}
+		}
+	}
+}

@@ -25,6 +25,7 @@ type Metrics struct {
 	queues   map[string]*queue
 	links    map[string]*link // by purpose of the connection
 	blocked  prometheus.Gauge
+	bodies   bodies
 }
 
 // New returns metrics of the named queues. Every series of theirs is there from
@@ -41,6 +42,7 @@ func New(b Build, queues []string) *Metrics {
 	}
 	v := newVectors()
 	m.registry.MustRegister(v.all()...)
+	m.registry.MustRegister(m.bodies.all()...)
 	m.registry.MustRegister(m.blocked, buildInfo(b), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, name := range queues {

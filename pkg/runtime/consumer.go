@@ -9,6 +9,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/runtime/memory"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
 )
 
@@ -20,6 +21,7 @@ type consumer struct {
 	log    *slog.Logger
 	pub    sender
 	timers *timers
+	bodies *memory.Bodies // of all queues
 	copier message.Copier
 
 	slots    chan struct{}             // one per running hook
@@ -140,12 +142,14 @@ func (c *consumer) slot(st stages, sub *subscription) bool {
 func (c *consumer) receive(sub *subscription, raw amqp.Delivery) *delivery {
 	tell(c.obs, Received{c.queue})
 	c.inHand.Add(1)
+	c.bodies.Received(len(raw.Body))
 	sub.unsettled.Add(1)
 	return &delivery{Delivery: raw, sub: sub, arrived: time.Now()}
 }
 
 func (c *consumer) letGo(d *delivery) {
 	d.sub.unsettled.Done()
+	c.bodies.Received(-len(d.Body))
 	c.inHand.Add(-1)
 }
 

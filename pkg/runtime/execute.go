@@ -1,11 +1,13 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/memory"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
@@ -15,6 +17,7 @@ import (
 // twice but is never lost.
 func (c *consumer) execute(st stages, d *delivery, o hooks.Outcome, steps []settle.Step) {
 	var later *settle.Later
+	var share memory.Share // of later
 	for _, step := range steps {
 		if d.sub.err() != nil {
 			break // not settled here; finish says so
@@ -37,8 +40,8 @@ func (c *consumer) execute(st stages, d *delivery, o hooks.Outcome, steps []sett
 				c.copyFailed(st, d, o, s.Copy, err)
 				return
 			}
-			if c.timers.reserve(st.work, d.sub.ctx) {
-				later = &s
+			if room, ok := c.timers.reserve(st.work, d.sub.ctx, len(d.Body)); ok {
+				later, share = &s, room
 			} else if err := c.send(st, d, o, s.Copy); err != nil { // nothing may wait any more: early, not lost
 				c.copyFailed(st, d, o, s.Copy, err)
 				return
@@ -49,21 +52,22 @@ func (c *consumer) execute(st stages, d *delivery, o hooks.Outcome, steps []sett
 	if c.deadLetters(d, last) && !c.safeToDie(st, d, o) {
 		return
 	}
-	c.end(d, o, last, later)
+	c.end(d, o, last, later, share)
 }
 
 // end sends the settling frame and, once it is out, lets the timer have the
 // copy. A copy is not held for an original that the broker will redeliver.
-func (c *consumer) end(d *delivery, o hooks.Outcome, step settle.Step, later *settle.Later) {
+func (c *consumer) end(d *delivery, o hooks.Outcome, step settle.Step, later *settle.Later, share memory.Share) {
 	settled := c.finish(d, step, o)
 	switch {
 	case later == nil:
 	case !settled:
-		c.timers.release()
+		c.timers.release(share)
 	default:
 		c.timers.add(held{
-			due: time.Now().Add(later.After),
-			out: c.outgoing(d, o, later.Copy),
+			due:   time.Now().Add(later.After),
+			out:   c.outgoing(d, o, later.Copy),
+			share: share,
 		})
 	}
 }
@@ -112,7 +116,7 @@ func (c *consumer) spent(d *delivery, step settle.Step, o hooks.Outcome) bool {
 }
 
 func (c *consumer) outgoing(d *delivery, o hooks.Outcome, s settle.Copy) *outgoing {
-	f := message.Failure{Reason: "max_attempts", Error: o.Reason, At: time.Now()}
+	f := message.Failure{Reason: cmp.Or(s.Reason, "max_attempts"), Error: o.Reason, At: time.Now(), Unseen: s.Reason == settle.ReasonMaxBody}
 	return &outgoing{
 		queue:     c.queue,
 		purpose:   s.Purpose,

@@ -18,6 +18,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/memory"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -55,6 +56,8 @@ type Config struct {
 	// Retries that wait on the broker are not waited for, but counted in the log.
 	Drain bool
 	Log   *slog.Logger
+	// Bodies bounds and counts the message bodies in hand; nil: the default bound.
+	Bodies *memory.Bodies
 	// Observer is told what happens; nil costs nothing.
 	Observer Observer
 }
@@ -186,12 +189,16 @@ func newRunner(cfg Config) *runner {
 		cfg.Permanent = func(error) bool { return false }
 	}
 	r := &runner{cfg: cfg, log: cfg.Log, opened: make(chan struct{}), patience: answerWithin}
+	if cfg.Bodies == nil {
+		cfg.Bodies = memory.NewBodies(memory.Default, cfg.Log)
+	}
 	r.pub = newPublisher(cfg)
 	room := make(chan struct{}, maxHeld)
 	for _, q := range cfg.Queues {
 		t := newTimers(r.pub, room, cfg.Log.With(keyQueue, q.Policy.Queue))
 		c := newConsumer(q, r.pub, t, cfg.Log)
 		c.observe(cfg.Observer)
+		c.bodies, t.mem = cfg.Bodies, cfg.Bodies.Held()
 		c.dial = cfg.Dial
 		r.consumers = append(r.consumers, c)
 	}

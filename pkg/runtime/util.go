@@ -26,6 +26,7 @@ const (
 	keyConsumerTag = "consumer_tag"
 	keyPausedFor   = "paused_for"
 	keyNotLogged   = "not_logged"
+	keyBytes       = "bytes"
 )
 
 // sleep waits for d or until a stop channel closes; it reports whether d passed.

@@ -13,6 +13,7 @@ func Policy(q *spec.Queue) settle.Policy {
 		MaxAttempts: q.MaxAttempts,
 		DeadLetter:  q.DeadLetter,
 		OwnRoute:    q.DeadLetterExchange != nil,
+		MaxBody:     q.MaxBody,
 		AckOriginal: q.RetryOriginal == spec.AckOriginal,
 		Delay:       delayPolicy(q),
 	}

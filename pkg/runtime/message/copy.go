@@ -20,11 +20,13 @@ const directReplyTo = "amq.rabbitmq.reply-to"
 
 // Failure says why a message is dead-lettered.
 type Failure struct {
-	Reason string // a stable word: "max_attempts"
+	Reason string // a stable word: "max_attempts", "max_body"
 	// Error is the last failure in the words of the hook or the runtime. The
 	// copy carries at most 1 KiB of it, on one line.
 	Error string
 	At    time.Time
+	// Unseen says that no hook has seen the delivery, so that it was no attempt.
+	Unseen bool
 }
 
 // Copier makes the copies of one queue's deliveries. Persistent and Priority
@@ -156,11 +158,19 @@ func bury(p *amqp.Publishing, d *amqp.Delivery, r Reading, f Failure) {
 		}
 	}
 	h[HeaderReason] = f.Reason
-	h[HeaderAttempts] = int64(r.Attempt)
+	h[HeaderAttempts] = attempts(r, f)
 	h[HeaderFailedAt] = f.At.UTC().Format(time.RFC3339)
 	if text := oneLine(f.Error); text != "" {
 		h[HeaderError] = text
 	}
+}
+
+// attempts is how often a hook has seen the message.
+func attempts(r Reading, f Failure) int64 {
+	if f.Unseen {
+		return int64(r.Attempt) - 1
+	}
+	return int64(r.Attempt)
 }
 
 // wait prepares p for the place where it waits. A delayed-message exchange

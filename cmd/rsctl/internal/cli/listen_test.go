@@ -111,7 +111,7 @@ func TestATakenAddressMattersOnlyWhenItWasAskedFor(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			a := testApp()
-			o, stop, err := flag(tt.given).serve(t.Context(), []string{"q"}, a.warnings())
+			o, stop, err := flag(tt.given).serve(t.Context(), []string{"q"}, nil, a.warnings())
 			if got := exitCode(err); got != tt.code || o != nil {
 				t.Errorf("exit code %d (%v), observer %v; want %d and none", got, err, o, tt.code)
 			}
@@ -131,7 +131,7 @@ func TestATakenAddressMattersOnlyWhenItWasAskedFor(t *testing.T) {
 func TestNoAddressIsNoServer(t *testing.T) {
 	t.Parallel()
 	a := testApp()
-	o, stop, err := listenFlag{}.serve(t.Context(), []string{"q"}, a.warnings())
+	o, stop, err := listenFlag{}.serve(t.Context(), []string{"q"}, nil, a.warnings())
 	if o != nil || err != nil || fmt.Sprint(a.sys.Err) != "" {
 		t.Fatalf("got %v, %v and the log %q; want nothing", o, err, a.sys.Err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rsctl/rsctl/cmd/rsctl/internal/tracing"
 	"github.com/rsctl/rsctl/pkg/runtime"
+	"github.com/rsctl/rsctl/pkg/runtime/memory"
 	"github.com/rsctl/rsctl/pkg/spec"
 )
 
@@ -113,7 +114,9 @@ func run(ctx context.Context, a *app, f runFlags) error {
 	if os.Getpid() == 1 {
 		log.Warn("running as process 1: processes that handlers leave behind are not collected; start the container with an init")
 	}
-	observer, closeServer, err := f.listen.serve(ctx, w.names, log)
+	bodies := memory.NewBodies(s.MaxInMemory, log)
+	defer limitMemory(s.MaxInMemory)()
+	observer, closeServer, err := f.listen.serve(ctx, w.names, bodies, log)
 	if err != nil {
 		return err
 	}
@@ -121,7 +124,7 @@ func run(ctx context.Context, a *app, f runFlags) error {
 	intake, work, stop := a.drainOnSignal(ctx)
 	defer stop()
 	cfg := w.config(log)
-	cfg.Observer = observer
+	cfg.Observer, cfg.Bodies = observer, bodies
 	cfg.Drain, cfg.ShutdownTimeout = f.drain, f.shutdownTimeout
 	log.Info("starting", "queues", w.names, "broker", s.Broker.URL.String())
 	if err := runtime.Run(intake, work, cfg); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/rsctl/rsctl/cmd/rsctl/internal/monitor"
 	"github.com/rsctl/rsctl/pkg/metrics"
 	"github.com/rsctl/rsctl/pkg/runtime"
+	"github.com/rsctl/rsctl/pkg/runtime/memory"
 )
 
 // defaultListen is reachable from the same machine only.
@@ -35,12 +36,13 @@ func (f listenFlag) check() error {
 // the observer that feeds them; nil when there is nothing to feed. An address
 // that was asked for must be free. The default one may be taken, most likely by
 // another rsctl on this machine, which must not keep this one from working.
-func (f listenFlag) serve(ctx context.Context, queues []string, log *slog.Logger) (o runtime.Observer, stop func(), err error) {
+func (f listenFlag) serve(ctx context.Context, queues []string, bodies *memory.Bodies, log *slog.Logger) (o runtime.Observer, stop func(), err error) {
 	if f.addr == "" {
 		return nil, func() {}, nil
 	}
 	v := readVersion()
 	m := metrics.New(metrics.Build{Version: v.Version, Revision: v.Revision, GoVersion: v.Go}, queues)
+	m.Watch(bodies)
 	status := monitor.NewStatus(queues)
 	server, err := monitor.Listen(ctx, f.addr, monitor.Handler(status, m.Handler()), log)
 	switch {

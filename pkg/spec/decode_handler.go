@@ -128,6 +128,7 @@ func (d *decoder) http(h *Handler, f fields) {
 	h.Headers = d.pairs(f.n.get("headers"), "rsctl-")
 	h.Statuses = d.codes(f.n.get("statuses"), 200, 599)
 	h.MaxRetryAfter = f.duration("max_retry_after", time.Hour)
+	h.NoKeepAlive = !f.boolean("keep_alive", true)
 	h.TLS = d.tls(f.n.get("tls"))
 	h.Secrets = d.secrets(f.n.get("secret"))
 	if len(h.Secrets) > 0 {

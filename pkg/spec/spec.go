@@ -229,6 +229,7 @@ type Handler struct {
 	Headers       []EnvVar
 	Statuses      []CodeRule
 	MaxRetryAfter time.Duration // cap on Retry-After; default 1h
+	NoKeepAlive   bool          // keep_alive: false, a connection for each request
 	Secret        *Text         // signs requests; the first of Secrets
 	Secrets       []Text        // all that sign, more than one while a secret is replaced
 	TLS           *TLS          // client certificate and CA of the endpoint

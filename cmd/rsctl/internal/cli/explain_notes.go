@@ -221,6 +221,9 @@ func handlerNote(s *spec.Spec, q *spec.Queue) string {
 	if h.Reply {
 		limits += " What it answers with an ack goes to the request's reply_to."
 	}
+	if h.NoKeepAlive {
+		limits += " Each request has a connection of its own."
+	}
 	if h.Kind == spec.HTTP {
 		return "POST " + h.URL.String() + limits
 	}

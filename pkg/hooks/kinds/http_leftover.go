@@ -1,0 +1,93 @@
+package kinds
+
+import (
+	"bytes"
+	"net/http"
+)
+
+// An endpoint that answers without reading a body leaves it on the connection,
+// where it reads it as the beginning of the next request. On a kept connection
+// the answer to that would be taken for the answer to the next message. Nothing
+// in HTTP/1.1 tells an answer from another, so a connection is kept only while
+// nothing of the kind can happen.
+
+// mayBeRequest reports whether some server might read a request in body,
+// wherever it begins to read and however little it asks of one: an HTTP version,
+// or a word and a path, which makes a request of HTTP/0.9 by itself and one of
+// HTTP/1.1 together with what comes next on the connection. False alarms cost a
+// connection.
+func mayBeRequest(body []byte) bool {
+	for at := 0; ; at++ {
+		n := bytes.IndexByte(body[at:], '/')
+		if n < 0 {
+			return false
+		}
+		at += n
+		if at == 0 {
+			continue
+		}
+		switch c := body[at-1]; { // most slashes end here
+		case c == 'p' || c == 'P':
+			if endsFold(body[:at], "http") {
+				return true
+			}
+		case c == ':' || isBlank(c):
+			if beginsTarget(body, at) {
+				return true
+			}
+		}
+	}
+}
+
+// beginsTarget reports whether the slash at that place can begin the target of a
+// request: after a word and a blank, with or without http: before it.
+func beginsTarget(body []byte, at int) bool {
+	before, isEnd := body[:at], isLetter
+	switch {
+	case endsFold(before, "http:"):
+		before, isEnd = before[:at-5], isUpper // prose is full of addresses
+	case endsFold(before, "https:"):
+		before, isEnd = before[:at-6], isUpper
+	case at+1 < len(body) && body[at+1] == '>': // <br />
+		return false
+	}
+	word := len(before)
+	for word > 0 && isBlank(before[word-1]) {
+		word--
+	}
+	return word > 0 && word < len(before) && isEnd(before[word-1])
+}
+
+func endsFold(b []byte, word string) bool {
+	return len(b) >= len(word) && bytes.EqualFold(b[len(b)-len(word):], []byte(word))
+}
+
+// isBlank knows the blanks of Latin-1, too, at which some servers split.
+func isBlank(c byte) bool  { return c <= ' ' || c == 0x7f || c == 0x85 || c == 0xa0 }
+func isUpper(c byte) bool  { return 'A' <= c && c <= 'Z' }
+func isLetter(c byte) bool { return isUpper(c) || 'a' <= c && c <= 'z' }
+
+// aboutLeftovers reports whether an answer on a connection that has been used
+// before can be about what was left there and not about the request: servers say
+// so, and hang up, when they cannot read one.
+func aboutLeftovers(res *http.Response) bool {
+	if !res.Close || res.ProtoMajor != 1 {
+		return false
+	}
+	switch res.StatusCode {
+	case http.StatusBadRequest, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge,
+		http.StatusNotImplemented, http.StatusHTTPVersionNotSupported:
+		return true
+	}
+	return false
+}
+
+// endsUnsure reports whether more may follow an answer than its framing says: a
+// body where there can be none.
+func endsUnsure(res *http.Response) bool {
+	if res.StatusCode >= 200 && res.StatusCode != http.StatusNoContent && res.StatusCode != http.StatusNotModified {
+		return false
+	}
+	length := res.Header.Get("Content-Length")
+	return res.StatusCode < 200 || length != "" && length != "0" || len(res.TransferEncoding) > 0
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/rsctl/rsctl/cmd/rsctl/internal/tracing"
 	"github.com/rsctl/rsctl/pkg/runtime"
 	"github.com/rsctl/rsctl/pkg/runtime/memory"
+	"github.com/rsctl/rsctl/pkg/runtime/threads"
 	"github.com/rsctl/rsctl/pkg/spec"
 )
 
@@ -103,6 +104,9 @@ func run(ctx context.Context, a *app, f runFlags) error {
 		return err
 	}
 	log := a.logger(f)
+	if err := threads.Reserve(); err != nil {
+		log.Warn("no threads were made in advance; a limit of processes may end rsctl", "error", err)
+	}
 	w, err := assemble(ctx, s, queues, log)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package kinds
 import (
 	"bytes"
 	"net/http"
+	"strings"
 )
 
 // An endpoint that answers without reading a body leaves it on the connection,
@@ -12,11 +13,37 @@ import (
 // nothing of the kind can happen.
 
 // mayBeRequest reports whether some server might read a request in body,
-// wherever it begins to read and however little it asks of one: an HTTP version,
-// or a word and a path, which makes a request of HTTP/0.9 by itself and one of
-// HTTP/1.1 together with what comes next on the connection. False alarms cost a
-// connection.
+// wherever it begins to read and however little it asks of one: an HTTP version, a
+// method, a word and a path, or an empty line, which ends headers. A method or a
+// path makes a request of HTTP/0.9 by itself and one of HTTP/1.1 together with what
+// comes next on the connection. False alarms cost a connection.
 func mayBeRequest(body []byte) bool {
+	return holdsTarget(body) || holdsMethod(body) || bytes.Contains(body, []byte("\n\n")) || bytes.Contains(body, []byte("\n\r\n"))
+}
+
+var methods = [][]byte{
+	[]byte("GET"), []byte("POST"), []byte("PUT"), []byte("HEAD"), []byte("DELETE"), []byte("PATCH"), []byte("OPTIONS"),
+	[]byte("TRACE"), []byte("CONNECT"),
+}
+
+func holdsMethod(body []byte) bool {
+	for _, method := range methods {
+		for rest := body; ; {
+			at := bytes.Index(rest, method)
+			if at < 0 {
+				break
+			}
+			rest = rest[at+len(method):]
+			if len(rest) > 0 && isBlank(rest[0]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// holdsTarget looks at what is before each slash.
+func holdsTarget(body []byte) bool {
 	for at := 0; ; at++ {
 		n := bytes.IndexByte(body[at:], '/')
 		if n < 0 {
@@ -81,6 +108,10 @@ func aboutLeftovers(res *http.Response) bool {
 	}
 	return false
 }
+
+// noAnswer reports whether what came in place of an answer is no HTTP at all, as
+// what a server of HTTP/0.9 says about leftovers.
+func noAnswer(err error) bool { return strings.Contains(err.Error(), "malformed HTTP ") }
 
 // endsUnsure reports whether more may follow an answer than its framing says: a
 // body where there can be none.

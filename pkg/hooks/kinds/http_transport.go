@@ -111,6 +111,8 @@ func (e *endpoint) transport(ctx context.Context, out *outgoing) (answer, error)
 	case err != nil && p.lost():
 		e.transports.replace(transport)
 		transport = e.transports.get()
+	case err != nil && p.reused.Load() && noAnswer(err):
+		transport = e.transports.once()
 	case err == nil && p.reused.Load() && aboutLeftovers(a.Response):
 		a.close()
 		transport = e.transports.once()

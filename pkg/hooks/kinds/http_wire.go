@@ -59,13 +59,14 @@ func wireTo(e *endpoint, network, addr string) *wire {
 
 // post sends one request. A kept connection that ends before the first byte of an
 // answer was closed by the server while idle, most likely; and what it says it
-// cannot read may have been left there before. The request is then sent once more
+// cannot read, by a status or by words that are no HTTP, may have been left there
+// before. The request is then sent once more
 // on a new one.
 func (w *wire) post(ctx context.Context, out *outgoing) (answer, error) {
 	if c := w.pool.get(); c != nil {
 		a, err := w.exchange(ctx, c, out)
 		switch {
-		case ctx.Err() != nil, err != nil && c.got > 0, err == nil && !aboutLeftovers(a.Response):
+		case ctx.Err() != nil, err != nil && c.got > 0 && !noAnswer(err), err == nil && !aboutLeftovers(a.Response):
 			return a, err
 		case err == nil:
 			a.close()

@@ -49,6 +49,7 @@ var rules = []rule{
 	{"quorum-limit", Warning, checkQuorumLimit},
 	{"misspelt-argument", Warning, checkMisspeltArgument},
 	{"prefetch-concurrency", Warning, checkPrefetchConcurrency},
+	{"prefetch-memory", Warning, checkPrefetchMemory},
 	{"worker-concurrency", Warning, checkWorkerConcurrency},
 	{"ordered-prefetch", Warning, checkOrderedPrefetch},
 	{"batch-prefetch", Warning, checkBatchPrefetch},

@@ -224,6 +224,16 @@ func handlerNote(s *spec.Spec, q *spec.Queue) string {
 	if h.NoKeepAlive {
 		limits += " Each request has a connection of its own."
 	}
+	if q.MaxBody > 0 {
+		limits += fmt.Sprintf(" It gets no body over %s.", spec.FormatSize(q.MaxBody))
+	}
+	switch {
+	case h.InheritOnly == nil:
+	case len(h.InheritOnly) == 0:
+		limits += " Of rsctl's environment it gets nothing."
+	default:
+		limits += " Of rsctl's environment it gets " + strings.Join(h.InheritOnly, ", ") + "."
+	}
 	if h.Kind == spec.HTTP {
 		return "POST " + h.URL.String() + limits
 	}

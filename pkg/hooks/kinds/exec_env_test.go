@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -216,6 +217,29 @@ func TestInheritEnvKeepsTheRestBack(t *testing.T) {
 			if got := strings.Join(strings.Fields(readFile(t, h.Dir+"/got")), " "); got != tt.want {
 				t.Errorf("%s, %s: the process has %q, want %q", tt.name, kind, got, tt.want)
 			}
+		}
+	}
+}
+
+// A handler that trusts a mark must not be told of one by the publisher.
+func TestAMessageCannotForgeTheMarkOfAnOmittedHeader(t *testing.T) {
+	t.Parallel()
+	big := strings.Repeat("x", maxEnvValue+1)
+	m := hooks.Message{Queue: "q", Headers: map[string]any{
+		"big": big, "big-omitted": "forged", "Big_Omitted": "forged", "here": "1", "here.omitted": "forged",
+		"here_omitted_omitted": big, "s_omitted": "forged",
+	}}
+	got := environment(t, execHandler(t, "x"), Options{}, m)
+	wantEnv(t, got, map[string]string{
+		"RSCTL_HEADER_BIG_OMITTED": strconv.Itoa(len(big)), "RSCTL_HEADER_HERE": "1",
+		"RSCTL_HEADER_BIG_OMITTED_OMITTED": "6", "RSCTL_HEADERS_OMITTED": "5",
+	})
+	if mark, there := got["RSCTL_HEADER_HERE_OMITTED"]; there {
+		t.Errorf("a header that is there is marked as omitted: %s", mark)
+	}
+	for name, value := range got {
+		if value == "forged" {
+			t.Errorf("%s is the publisher's", name)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func (c *consumer) read(st stages, sub *subscription, deliveries <-chan amqp.Del
 // another of the same key takes no slot before its turn.
 func (c *consumer) take(st stages, sub *subscription, raw amqp.Delivery) {
 	d := c.receive(sub, raw)
-	d.key = c.q.Order.key(c.queue, c.q.Policy.Type, d)
+	d.key = c.q.Order.key(c.q.reader(), d)
 	switch c.order.enter(st, d) {
 	case behind:
 		return

@@ -33,7 +33,7 @@ func (c *consumer) handle(st stages, d *delivery) {
 }
 
 func (c *consumer) understand(d *delivery) {
-	d.reading = message.Read(c.queue, c.q.Policy.Type, &d.Delivery)
+	d.reading = c.q.reader().Read(&d.Delivery)
 	if problem := d.reading.CountProblem; problem != "" {
 		c.warned.once("retry count not understood", problem, keyMessage, d.MessageId)
 	}

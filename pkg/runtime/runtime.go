@@ -19,6 +19,7 @@ import (
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/runtime/memory"
+	"github.com/rsctl/rsctl/pkg/runtime/message"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -76,6 +77,10 @@ type Queue struct {
 	Waiting     []string // queues on the broker where delayed retries wait
 	Consumer    Consumer
 	Publisher   Publisher
+	// Arrivals are the ways by which copies of rsctl reach the queue; nil: the
+	// default exchange alone. Only there a message's own word for where it first
+	// came from is believed.
+	Arrivals []settle.Arrival
 	// Declare declares a queue that belongs to the connection that consumes it, an
 	// exclusive one, before each subscription. nil: Prepare has done it. It may take
 	// as long as the broker does; ctx ends with the connection.
@@ -103,6 +108,10 @@ type Consumer struct {
 type Publisher struct {
 	Persistent *bool
 	Priority   *uint8
+}
+
+func (q Queue) reader() message.Reader {
+	return message.Reader{Queue: q.Policy.Queue, Type: q.Policy.Type, Arrivals: q.Arrivals}
 }
 
 func (q Queue) checkBatch() error {

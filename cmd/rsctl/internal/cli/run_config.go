@@ -67,6 +67,7 @@ func (w *wiring) adopt(q *spec.Queue, hook hooks.Hook) {
 		Waiting:          topology.WaitingQueues(q),
 		Consumer:         consumerOf(q),
 		Publisher:        publisherOf(q),
+		Arrivals:         topology.Arrivals(w.spec, q),
 		DeadLetterRoute:  hasDeadLetterRoute(q),
 		RetryUnavailable: q.Handler.OnUnavailable == "retry",
 		Reply:            q.Handler.Reply,

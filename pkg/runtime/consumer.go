@@ -16,13 +16,14 @@ import (
 // consumer handles one queue for the whole run. Its concurrency belongs to the
 // queue, not to a connection, so a reconnect cannot double it.
 type consumer struct {
-	q      Queue
-	queue  string
-	log    *slog.Logger
-	pub    sender
-	timers *timers
-	bodies *memory.Bodies // of all queues
-	copier message.Copier
+	q       Queue
+	queue   string
+	log     *slog.Logger
+	pub     sender
+	replies sender // of the handler's replies
+	timers  *timers
+	bodies  *memory.Bodies // of all queues
+	copier  message.Copier
 
 	slots    chan struct{}             // one per running hook
 	order    *order                    // who waits for another delivery of the same key

@@ -134,11 +134,11 @@ const lastCopies = 3 * time.Second
 // send publishes a copy and waits for its confirm. Losing the subscription gives
 // up: the original cannot be settled any more, so the copy would only double it.
 func (c *consumer) send(st stages, d *delivery, o hooks.Outcome, s settle.Copy) error {
-	return c.publish(st, d, c.outgoing(d, o, s))
+	return c.publish(st, d, c.pub, c.outgoing(d, o, s))
 }
 
-// publish sends out on behalf of d.
-func (c *consumer) publish(st stages, d *delivery, out *outgoing) error {
+// publish sends out by way of a sender on behalf of d.
+func (c *consumer) publish(st stages, d *delivery, by sender, out *outgoing) error {
 	ctx, cancel := context.WithCancelCause(d.sub.ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(st.work, func() {
@@ -146,7 +146,7 @@ func (c *consumer) publish(st stages, d *delivery, out *outgoing) error {
 			cancel(context.Cause(st.work))
 		}
 	})()
-	err := c.pub.publish(ctx, out)
+	err := by.publish(ctx, out)
 	if err == nil {
 		c.pace.reset()
 	}

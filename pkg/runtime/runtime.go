@@ -3,7 +3,8 @@
 //
 // At least two connections are open at a time: one for each 500 queues that
 // consumes, and one that publishes copies, because a broker with a memory alarm stops reading a connection that
-// publishes, and acknowledgements on it would stop too. Each reconnects on its
+// publishes, and acknowledgements on it would stop too. Replies have one more,
+// from the first on, because a stranger chooses where they go. Each reconnects on its
 // own. [Run] owns every goroutine and returns after the last one.
 package runtime
 
@@ -31,7 +32,7 @@ const (
 
 // Config is what Run needs. Its queues must have unique names.
 type Config struct {
-	// Dial opens one connection; purpose is "consume", "publish" or "prepare". A
+	// Dial opens one connection; purpose is "consume", "publish", "reply" or "prepare". A
 	// queue that does not answer gets connections of its own to consume it.
 	Dial func(ctx context.Context, purpose string) (*amqp.Connection, error)
 	// Permanent reports whether trying Dial or Prepare again is useless. Such an
@@ -94,6 +95,9 @@ type Queue struct {
 	// Reply publishes the reply of a hook that acks to the delivery's reply_to,
 	// before the ack.
 	Reply bool
+	// ReplyTo allows reply addresses beside direct reply-to and amq.gen-*: names of
+	// queues, in which * stands for any characters.
+	ReplyTo []string
 }
 
 // Consumer holds the arguments of basic.consume.
@@ -136,6 +140,7 @@ type runner struct {
 	cfg       Config
 	log       *slog.Logger
 	pub       *publisher
+	replies   *replies
 	consumers []*consumer
 	opened    chan struct{} // closed once the broker has been reached
 
@@ -174,6 +179,7 @@ func (r *runner) run(intake, work context.Context) error {
 	defer end()
 	var parts sync.WaitGroup
 	parts.Go(func() { r.publish(life) })
+	parts.Go(func() { r.replies.run(life) })
 	for _, c := range r.consumers {
 		parts.Go(func() { c.timers.run(life) })
 	}
@@ -201,14 +207,14 @@ func newRunner(cfg Config) *runner {
 	if cfg.Bodies == nil {
 		cfg.Bodies = memory.NewBodies(memory.Default, cfg.Log)
 	}
-	r.pub = newPublisher(cfg)
+	r.pub, r.replies = newPublisher(cfg), newReplies(cfg)
 	room := make(chan struct{}, maxHeld)
 	for _, q := range cfg.Queues {
 		t := newTimers(r.pub, room, cfg.Log.With(keyQueue, q.Policy.Queue))
 		c := newConsumer(q, r.pub, t, cfg.Log)
 		c.observe(cfg.Observer)
 		c.bodies, t.mem = cfg.Bodies, cfg.Bodies.Held()
-		c.dial = cfg.Dial
+		c.dial, c.replies = cfg.Dial, r.replies
 		r.consumers = append(r.consumers, c)
 	}
 	sortOwned(r.consumers)

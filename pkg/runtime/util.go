@@ -17,6 +17,7 @@ const (
 	keyError       = "error"
 	keyReason      = "reason"
 	keyTarget      = "target"
+	keyPurpose     = "purpose"
 	keyOutcome     = "outcome"
 	keyNext        = "next"
 	keyRedelivered = "redelivered"

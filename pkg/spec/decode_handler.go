@@ -16,8 +16,8 @@ func (d *decoder) handler(n *node) *Handler {
 		Pos:           n.pos,
 		Timeout:       f.duration("timeout", 30*time.Second),
 		OnUnavailable: f.text("on_unavailable"),
-		Reply:         f.boolean("reply", false),
 	}
+	h.Reply, h.ReplyTo = d.reply(f)
 	if h.OnUnavailable == "" {
 		h.OnUnavailable = "pause"
 	}
@@ -29,6 +29,22 @@ func (d *decoder) handler(n *node) *Handler {
 		d.http(h, f)
 	}
 	return h
+}
+
+// reply returns whether answers are published, and the patterns of the addresses
+// that may get them beside those that the server makes.
+func (d *decoder) reply(f fields) (bool, []string) {
+	n := f.n.get("reply")
+	if n == nil || n.kind != mapping {
+		return f.boolean("reply", false), nil
+	}
+	var to []string
+	for _, item := range list(n.get("to")) {
+		if item.kind == scalar && d.shortText(item) {
+			to = append(to, item.value)
+		}
+	}
+	return true, to
 }
 
 // kind returns the one kind of a handler, or "" with a problem reported.

@@ -236,6 +236,7 @@ type Handler struct {
 
 	OnUnavailable string // pause or retry
 	Reply         bool
+	ReplyTo       []string // further reply addresses; * stands for any characters
 }
 
 // EnvVar is one name and value: an environment variable or an HTTP header.

@@ -219,7 +219,8 @@ func handlerNote(s *spec.Spec, q *spec.Queue) string {
 	}
 	limits := fmt.Sprintf("%s; timeout %s, %d at a time, prefetch %d.", processes, short(h.Timeout), atOnce, q.Prefetch)
 	if h.Reply {
-		limits += " What it answers with an ack goes to the request's reply_to."
+		limits += " What it answers with an ack goes to the request's reply_to, where that is direct reply-to, " +
+			strings.Join(append([]string{"amq.gen-*"}, h.ReplyTo...), ", ") + "; no other address gets a reply."
 	}
 	if h.NoKeepAlive {
 		limits += " Each request has a connection of its own."

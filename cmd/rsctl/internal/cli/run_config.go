@@ -71,6 +71,7 @@ func (w *wiring) adopt(q *spec.Queue, hook hooks.Hook) {
 		DeadLetterRoute:  hasDeadLetterRoute(q),
 		RetryUnavailable: q.Handler.OnUnavailable == "retry",
 		Reply:            q.Handler.Reply,
+		ReplyTo:          q.Handler.ReplyTo,
 	})
 }
 

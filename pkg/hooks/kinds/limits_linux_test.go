@@ -114,7 +114,7 @@ func copyFile(t *testing.T, from, to string) {
 
 // underProcessLimit calls handlers while no process and no thread can be started.
 func underProcessLimit() error {
-	if err := threads.Reserve(); err != nil {
+	if err := threads.Reserve(threads.ForHandlers); err != nil {
 		return err
 	}
 	return under(unix.RLIMIT_NPROC, 1, func(err error) bool { return errors.Is(err, syscall.EAGAIN) })

@@ -12,13 +12,30 @@ import (
 	"syscall"
 )
 
-// spare is how many threads may be busy in the kernel besides those that run Go:
-// one that forks, those that write the log, and a few that look at files.
-const spare = 16
+const (
+	// ForHandlers is how many threads may be busy in the kernel in a process that
+	// runs handlers: one that forks, those that write the log, and a few that look
+	// at files.
+	ForHandlers = 16
+	// most bounds what is reserved on a machine with many processors.
+	most = 48
+)
 
-// Reserve makes the threads that the process will need. It takes milliseconds. An
-// error means that there are fewer; nothing else is wrong then.
-func Reserve() error { return reserve(runtime.GOMAXPROCS(0) + spare) }
+// Reserve makes the threads that the process will need: those that run Go, and
+// busy ones besides. It takes milliseconds. An error means that there are fewer;
+// nothing else is wrong then.
+func Reserve(busy int) error {
+	return reserve(fitting(min(runtime.GOMAXPROCS(0)+busy, most), limits()))
+}
+
+// fitting is n, or a quarter of the lowest limit: where little is allowed, the
+// reserve must not be what uses it up.
+func fitting(n int, limits []uint64) int {
+	for _, limit := range limits {
+		n = int(min(uint64(n), limit/4))
+	}
+	return n
+}
 
 // reserve has n goroutines wait in the kernel at the same time, each of which takes
 // a thread.

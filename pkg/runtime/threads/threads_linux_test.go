@@ -9,6 +9,18 @@ import (
 
 var threadCount = regexp.MustCompile(`(?m)^Threads:\s+([0-9]+)$`)
 
+func TestTheReserveIsSmallWhereLittleIsAllowed(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		limits []uint64
+		want   int
+	}{{nil, 20}, {[]uint64{1 << 63}, 20}, {[]uint64{80}, 20}, {[]uint64{4096, 40}, 10}, {[]uint64{3, 40}, 0}} {
+		if got := fitting(20, tt.limits); got != tt.want {
+			t.Errorf("%v: %d, want %d", tt.limits, got, tt.want)
+		}
+	}
+}
+
 func TestReserveMakesThreadsThatStay(t *testing.T) {
 	const n = 40
 	if err := reserve(n); err != nil {

@@ -104,7 +104,7 @@ func run(ctx context.Context, a *app, f runFlags) error {
 		return err
 	}
 	log := a.logger(f)
-	if err := threads.Reserve(); err != nil {
+	if err := threads.Reserve(threads.ForHandlers); err != nil {
 		log.Warn("no threads were made in advance; a limit of processes may end rsctl", "error", err)
 	}
 	w, err := assemble(ctx, s, queues, log)

@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/rsctl/rsctl/pkg/runtime/threads"
 )
 
 // passedOn are the signals that people and supervisors send to a process.
@@ -27,6 +29,7 @@ func Run(path string, argv []string) (code int, err error) {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, passedOn...)
 	defer signal.Stop(signals)
+	_ = threads.Reserve(2) // without, it goes on as long as there are threads to be had
 	pid, err := start(path, argv)
 	if err != nil {
 		return 0, err

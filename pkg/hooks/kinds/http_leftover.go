@@ -3,6 +3,7 @@ package kinds
 import (
 	"bytes"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -18,7 +19,34 @@ import (
 // path makes a request of HTTP/0.9 by itself and one of HTTP/1.1 together with what
 // comes next on the connection. False alarms cost a connection.
 func mayBeRequest(body []byte) bool {
-	return holdsTarget(body) || holdsMethod(body) || bytes.Contains(body, []byte("\n\n")) || bytes.Contains(body, []byte("\n\r\n"))
+	return anyAt(body, '/', isRequestLine) || anyAt(body, ' ', endsMethod) || anyAt(body, '\t', endsMethod) ||
+		bytes.Contains(body, []byte("\n\n")) || bytes.Contains(body, []byte("\n\r\n"))
+}
+
+// anyAt reports whether something is so at any place of c but the first.
+func anyAt(body []byte, c byte, is func(body []byte, at int) bool) bool {
+	for at := 1; at < len(body); at++ {
+		n := bytes.IndexByte(body[at:], c)
+		if n < 0 {
+			return false
+		}
+		if at += n; is(body, at) {
+			return true
+		}
+	}
+	return false
+}
+
+// isRequestLine reports whether the slash at that place is one of a version or
+// begins a target.
+func isRequestLine(body []byte, at int) bool {
+	switch last := body[at-1]; {
+	case last|0x20 == 'p':
+		return endsFold(body[:at], "http")
+	case last == ':', isBlank(last):
+		return beginsTarget(body, at)
+	}
+	return false
 }
 
 var methods = [][]byte{
@@ -26,44 +54,8 @@ var methods = [][]byte{
 	[]byte("TRACE"), []byte("CONNECT"),
 }
 
-func holdsMethod(body []byte) bool {
-	for _, method := range methods {
-		for rest := body; ; {
-			at := bytes.Index(rest, method)
-			if at < 0 {
-				break
-			}
-			rest = rest[at+len(method):]
-			if len(rest) > 0 && isBlank(rest[0]) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// holdsTarget looks at what is before each slash.
-func holdsTarget(body []byte) bool {
-	for at := 0; ; at++ {
-		n := bytes.IndexByte(body[at:], '/')
-		if n < 0 {
-			return false
-		}
-		at += n
-		if at == 0 {
-			continue
-		}
-		switch c := body[at-1]; { // most slashes end here
-		case c == 'p' || c == 'P':
-			if endsFold(body[:at], "http") {
-				return true
-			}
-		case c == ':' || isBlank(c):
-			if beginsTarget(body, at) {
-				return true
-			}
-		}
-	}
+func endsMethod(body []byte, at int) bool {
+	return isUpper(body[at-1]) && slices.ContainsFunc(methods, func(method []byte) bool { return bytes.HasSuffix(body[:at], method) })
 }
 
 // beginsTarget reports whether the slash at that place can begin the target of a

@@ -367,11 +367,18 @@ func FuzzMayBeRequest(f *testing.F) {
 }
 
 func BenchmarkMayBeRequest(b *testing.B) {
-	body := bytes.Repeat([]byte(`{"url":"https://shop.example/a/b/c","n":1},`), 12) // 516 bytes
-	b.SetBytes(int64(len(body)))
-	for b.Loop() {
-		if mayBeRequest(body) {
-			b.Fatal("it is none")
-		}
+	for name, part := range map[string]string{
+		"addresses": `{"url":"https://shop.example/a/b/c","n":1},`,
+		"words":     `{"name": "Ann Example", "city": "Köln", "n": 12},`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			body := bytes.Repeat([]byte(part), 512/len(part))
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				if mayBeRequest(body) {
+					b.Fatal("it is none")
+				}
+			}
+		})
 	}
 }

@@ -108,6 +108,7 @@ func (c *compiler) queue(q *spec.Queue) {
 	if q.RetryPublisher != nil {
 		c.refer(q.RetryPublisher.Exchange, q, q.At("retry_publisher"))
 	}
+	c.out.Trips = append(c.out.Trips, trips(q)...)
 	if copiesByDefault(q) {
 		c.out.DefaultCopies = append(c.out.DefaultCopies, q.Name)
 	}

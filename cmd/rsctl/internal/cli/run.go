@@ -37,8 +37,9 @@ func newRun(a *app) *cobra.Command {
 settle it as the spec says; "rsctl explain" prints how.
 
 With "declare_topology: true" what the queues need is declared first. Otherwise
-every queue, dead-letter queue and exchange they need must exist, and a missing
-one stops the start. A broker that cannot be reached is tried for ever; a wrong
+every queue, dead-letter queue and exchange they need must exist, and copies that
+wait or are retried must find their way back; what is missing or leads elsewhere
+stops the start. A broker that cannot be reached is tried for ever; a wrong
 password, vhost or permission is not.
 
 The first SIGINT or SIGTERM drains: no new deliveries, running handlers finish,

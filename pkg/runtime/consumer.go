@@ -9,8 +9,10 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/runtime/memory"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
+	"github.com/rsctl/rsctl/pkg/settle"
 )
 
 // consumer handles one queue for the whole run. Its concurrency belongs to the
@@ -100,6 +102,9 @@ func (c *consumer) read(st stages, sub *subscription, deliveries <-chan amqp.Del
 // another of the same key takes no slot before its turn.
 func (c *consumer) take(st stages, sub *subscription, raw amqp.Delivery) {
 	d := c.receive(sub, raw)
+	if c.ackedAgain(st, d) {
+		return
+	}
 	d.key = c.q.Order.key(c.q.reader(), d)
 	switch c.order.enter(st, d) {
 	case behind:
@@ -122,7 +127,25 @@ func (c *consumer) unseen(d *delivery) {
 		c.lose() // the broker redelivers it
 		return
 	}
-	c.handBack(d)
+	if !c.succeeded(d) {
+		c.handBack(d)
+		return
+	}
+	c.understand(d)
+	c.finish(d, settle.Ack{}, hooks.Outcome{Verdict: hooks.Ack})
+}
+
+// ackedAgain ends at once, before anything that it would wait for, the redelivery
+// of a message whose ack was lost: on a quorum queue each further return is an
+// attempt, and a message that has succeeded must not end as a dead letter.
+func (c *consumer) ackedAgain(st stages, d *delivery) bool {
+	if !c.succeeded(d) {
+		return false
+	}
+	c.understand(d)
+	c.conclude(st, d, hooks.Outcome{Verdict: hooks.Ack}, true)
+	c.letGo(d)
+	return true
 }
 
 // slot waits for a free one; false when nothing may start any more.

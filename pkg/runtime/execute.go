@@ -86,11 +86,14 @@ func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
 	c.lose()
 	attrs := []any{keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyOutcome, o.Verdict.String(), keyError, err,
 		keyHookAge, time.Since(d.arrived).Round(time.Millisecond)}
-	if o.Verdict == hooks.Ack && c.lost.remember(&d.Delivery) {
-		c.log.Warn("ack lost; the redelivery will be acked without running the hook again", attrs...)
-		return false
+	switch {
+	case o.Verdict != hooks.Ack:
+		c.log.Warn("settlement lost; the broker redelivers the message and its hook runs again", attrs...)
+	case c.lost.remember(&d.Delivery):
+		c.log.Warn("ack lost; the message has succeeded, and should this process get it again, it is acked without running its handler", append(attrs, c.endsOtherwise()...)...)
+	default:
+		c.log.Warn("ack lost, and not remembered; the message has succeeded, and its handler runs again when it comes again", append(attrs, keyReason, c.forgets(d))...)
 	}
-	c.log.Warn("settlement lost; the broker redelivers the message and its hook runs again", attrs...)
 	return false
 }
 
@@ -99,10 +102,28 @@ func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
 func (c *consumer) ackedLate(d *delivery) {
 	attrs := []any{keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyHookAge, time.Since(d.arrived).Round(time.Millisecond)}
 	if c.lost.remember(&d.Delivery) {
-		c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, it is acked without running the hook", attrs...)
+		c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, it is acked without running the hook", append(attrs, c.endsOtherwise()...)...)
 		return
 	}
-	c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, its hook runs again", attrs...)
+	c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, its hook runs again", append(attrs, keyReason, c.forgets(d))...)
+}
+
+// endsOtherwise says what a remembered ack cannot prevent: the server counts each
+// return of the message, also while its handler runs, and gives it up at its limit.
+func (c *consumer) endsOtherwise() []any {
+	p := c.q.Policy
+	if p.Type != settle.Quorum || p.MaxAttempts == 0 {
+		return nil
+	}
+	return []any{keyNext, "acked when it is delivered here again; a message whose returns have used up its attempts is in " + p.DeadLetter + " instead, although it has succeeded"}
+}
+
+// forgets says why the ack of d could not be remembered.
+func (c *consumer) forgets(d *delivery) string {
+	if d.MessageId == "" {
+		return "it has no message_id, so nothing tells it from another"
+	}
+	return "too many acks are remembered already"
 }
 
 // spent reports whether step gives the message up after its last attempt. The
@@ -112,7 +133,7 @@ func (c *consumer) spent(d *delivery, step settle.Step, o hooks.Outcome) bool {
 	if o.Verdict == hooks.Ack || o.Verdict == hooks.Drop || p.MaxAttempts == 0 || d.reading.Attempt < p.MaxAttempts {
 		return false
 	}
-	return p.Type == settle.Quorum || step == settle.Reject{}
+	return p.Type == settle.Quorum || step != settle.Step(settle.Reject{Requeue: true})
 }
 
 func (c *consumer) outgoing(d *delivery, o hooks.Outcome, s settle.Copy) *outgoing {

@@ -45,7 +45,7 @@ func (c *consumer) conclude(st stages, d *delivery, outcome hooks.Outcome, answe
 	case d.sub.err() != nil && !answered: // gone while it waited; the broker redelivers it
 		c.lose()
 	case !answered:
-		c.handBack(d)
+		c.unseen(d)
 	case st.work.Err() != nil && (outcome.Verdict == hooks.Failed || outcome.Verdict == hooks.Retry):
 		c.log.Warn("hook stopped by the shutdown; its delivery is requeued", keyMessage, d.MessageId, keyAttempt, d.reading.Attempt)
 		c.finish(d, settle.Reject{Requeue: true}, outcome)

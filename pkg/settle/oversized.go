@@ -16,10 +16,5 @@ func DecideOversized(p Policy) []Step {
 	if p.DeadLetter == "" {
 		return []Step{Reject{}}
 	}
-	c := Copy{To: Target{Key: p.DeadLetter, Queue: p.DeadLetter}, Purpose: ForDeadLetter, Reason: ReasonMaxBody}
-	if p.Type == Quorum {
-		return []Step{c, Ack{}}
-	}
-	c.To.Exchange = p.RetryExchange
-	return []Step{c, p.settleOriginal()}
+	return []Step{deadLetterCopy(p, ReasonMaxBody), p.settleCopied()}
 }

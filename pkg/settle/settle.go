@@ -29,6 +29,9 @@ type Policy struct {
 	MaxAttempts int    // 0: no cap
 	MaxBody     int64  // bytes of the largest body that a hook gets; 0: any
 	DeadLetter  string // queue name; "": none
+	// EndsSpent says that the spent messages of a quorum queue end by a copy of
+	// ours, which says why, and not by the server's delivery limit.
+	EndsSpent bool
 	// Limit is the delivery limit of a quorum queue, and OwnRoute says that its
 	// own arguments give what is dropped, or past the limit, somewhere to go.
 	Limit    Limit

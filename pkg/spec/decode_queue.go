@@ -158,6 +158,7 @@ func (d *decoder) retries(q *Queue, f fields) {
 	if v := f.scalar("dead_letter"); v != nil {
 		q.DeadLetter = d.name(v, reserve)
 	}
+	q.DeadLetterBy = DeadLetterBy(f.text("dead_letter_by"))
 	q.RetryOriginal = RejectOriginal
 	if f.text("retry_original") == string(AckOriginal) {
 		q.RetryOriginal = AckOriginal

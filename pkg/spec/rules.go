@@ -27,6 +27,7 @@ var rules = []rule{
 	{"quorum-options", Error, checkQuorumOptions},
 	{"quorum-pair", Error, checkQuorumPair},
 	{"quorum-declare", Error, checkQuorumDeclare},
+	{"dead-letter-by", Error, checkDeadLetterBy},
 	{"dead-letter-unreachable", Error, checkDeadLetterUnreachable},
 	{"dead-letter-cycle", Error, checkDeadLetterCycle},
 	{"dead-letter-conflict", Error, checkDeadLetterConflict},

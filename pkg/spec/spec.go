@@ -93,6 +93,7 @@ type Queue struct {
 
 	MaxAttempts    int    // 1 or more; 0: no cap
 	DeadLetter     string // queue name; "": none
+	DeadLetterBy   DeadLetterBy
 	RetryOriginal  RetryOriginal
 	RetryPublisher *RetryPublisher
 	Delay          *Delay   // nil: none declared
@@ -132,6 +133,17 @@ type Binding struct {
 	Arguments  map[string]any
 	Pos        Pos
 }
+
+// DeadLetterBy says who moves the spent messages of a quorum queue; "" is
+// DeadLetterByServer. On a classic queue it is always rsctl.
+type DeadLetterBy string
+
+// The server moves a message past its delivery limit, at most once and without a
+// reason of ours; rsctl publishes a copy that says why, at least once.
+const (
+	DeadLetterByServer DeadLetterBy = "server"
+	DeadLetterByRsctl  DeadLetterBy = "rsctl"
+)
 
 // RetryOriginal says how the original ends once its copy is confirmed.
 type RetryOriginal string

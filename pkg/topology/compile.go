@@ -124,9 +124,12 @@ func copiesByDefault(q *spec.Queue) bool {
 	return copies(p) && p.RetryExchange == ""
 }
 
-// copies reports whether retries of a queue leave as copies that do not wait on
-// the broker: under a cap, and from the in-process timer.
+// copies reports whether a queue has copies that do not wait on the broker: of
+// retries under a cap, from the in-process timer, and dead letters.
 func copies(p settle.Policy) bool {
+	if p.Type == settle.Quorum {
+		return p.DeadLetter != "" && (p.EndsSpent || p.Delay != nil && p.Delay.Mode == settle.ModeCopy)
+	}
 	timer := p.Delay == nil || p.Delay.Mode == settle.ModeTimer
 	return p.Type == settle.Classic && (p.MaxAttempts > 0 || timer)
 }

@@ -29,9 +29,9 @@ type Failure struct {
 	Unseen bool
 }
 
-// Copier makes the copies of one queue's deliveries. Persistent and Priority
-// override those properties on retry and dead-letter copies; nil keeps the
-// original's.
+// Copier makes the copies of one queue's deliveries. Persistent overrides that
+// property on all of them, and Priority on retry and dead-letter copies; nil keeps
+// the original's.
 type Copier struct {
 	Queue      string
 	Persistent *bool
@@ -53,6 +53,7 @@ func (c Copier) Copy(d *amqp.Delivery, r Reading, s settle.Copy, f Failure) amqp
 		c.override(&p)
 		bury(&p, d, r, f)
 	case settle.ForDelay:
+		c.overrideMode(&p)
 		p.Headers[HeaderCount] = settle.FormatCount(min(s.Count, maxCount))
 		wait(&p, d, s.To)
 	default:
@@ -70,6 +71,7 @@ func (c Copier) Bare(d *amqp.Delivery) amqp.Publishing {
 	p := properties(d)
 	p.Headers = cloneTable(d.Headers)
 	drop(p.Headers, HeaderCount, HeaderExpiration)
+	c.override(&p)
 	return p
 }
 
@@ -137,6 +139,10 @@ func (c Copier) override(p *amqp.Publishing) {
 	if c.Priority != nil {
 		p.Priority = *c.Priority
 	}
+	c.overrideMode(p)
+}
+
+func (c Copier) overrideMode(p *amqp.Publishing) {
 	switch {
 	case c.Persistent == nil:
 	case *c.Persistent:

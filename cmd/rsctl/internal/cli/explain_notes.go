@@ -75,6 +75,8 @@ func attemptsNote(q *spec.Queue) string {
 		return "no cap: a message that always fails is tried for ever."
 	case q.DeadLetter == "":
 		return fmt.Sprintf("%d, the first delivery counted. A spent message is discarded unless the queue has a dead-letter exchange of its own.", q.MaxAttempts)
+	case q.Type == spec.Quorum && q.DeadLetterBy == spec.DeadLetterByRsctl:
+		return fmt.Sprintf("%d, the first delivery counted. A copy of a spent message %s, with the reason in its headers; the server dead-letters one whose attempts end with crashes (x-delivery-limit %d).", q.MaxAttempts, dead, q.MaxAttempts-1)
 	case q.Type == spec.Quorum:
 		return fmt.Sprintf("%d, the first delivery counted. The server dead-letters a spent message (x-delivery-limit %d), whether rsctl runs or not: it %s.", q.MaxAttempts, q.MaxAttempts-1, dead)
 	}

@@ -236,7 +236,7 @@ func TestADeadLetterPutBackStartsAfresh(t *testing.T) {
 	}
 }
 
-func TestOverridesApplyToRetryAndDeadLetterCopies(t *testing.T) {
+func TestOverridesApplyToEveryCopy(t *testing.T) {
 	t.Parallel()
 	yes, no, three := true, false, uint8(3)
 	d := &amqp.Delivery{DeliveryMode: 1, Priority: 9}

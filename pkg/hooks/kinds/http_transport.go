@@ -108,7 +108,7 @@ func (e *endpoint) transport(ctx context.Context, out *outgoing) (answer, error)
 	switch {
 	case ctx.Err() != nil:
 		return a, err
-	case err != nil && p.lost():
+	case err != nil && p.lost(err):
 		e.transports.replace(transport)
 		transport = e.transports.get()
 	case err != nil && p.reused.Load() && noAnswer(err):

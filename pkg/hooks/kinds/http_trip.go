@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -33,6 +34,7 @@ type trip struct {
 
 	asked, got, tunnel     atomic.Bool // a connection
 	reused, answered       atomic.Bool
+	refused                atomic.Bool   // what comes on this connection is not the answer
 	early, written, broken atomic.Bool   // the answer, the request
 	informational          atomic.Int32  // responses before the answer
 	wrote                  chan struct{} // after written or broken
@@ -51,10 +53,14 @@ func (p *trip) over(t *http.Transport, req *http.Request) (answer, error) {
 	}
 	ctx := context.WithValue(req.Context(), tripKey{}, p)
 	res, err := t.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, p.trace())))
-	if err != nil {
-		if p.asked.Load() && !p.got.Load() {
-			err = &unsentError{err, p.tunnel.Load()}
-		}
+	switch {
+	case p.refused.Load() && err == nil: // what came is about something else
+		a := answer{Response: res, trip: p}
+		a.close()
+		return answer{}, errUnasked
+	case err != nil && p.asked.Load() && !p.got.Load():
+		return answer{}, &unsentError{err, p.tunnel.Load()}
+	case err != nil:
 		return answer{}, err
 	}
 	if p.behind() {
@@ -71,6 +77,8 @@ func (p *trip) trace() *httptrace.ClientTrace {
 		GetConn: func(string) { // again when the transport tries again
 			p.asked.Store(true)
 			p.got.Store(false)
+			p.refused.Store(false)
+			p.answered.Store(false)
 			p.written.Store(false)
 			p.broken.Store(false)
 		},
@@ -83,14 +91,21 @@ func (p *trip) trace() *httptrace.ClientTrace {
 			default:
 			}
 		},
-		GotFirstResponseByte: func() {
-			p.answered.Store(true)
-			if p.behind() { // before the transport keeps the connection
-				p.early.Store(true)
-				p.spend()
-			}
-		},
-		Got1xxResponse: p.informed,
+		GotFirstResponseByte: p.gotFirstByte,
+		Got1xxResponse:       p.informed,
+	}
+}
+
+// gotFirstByte is called before the transport keeps the connection for others.
+func (p *trip) gotFirstByte() {
+	p.answered.Store(true)
+	switch c := p.conn.Load(); {
+	case c != nil && !c.heard.Load(): // it had come before the request
+		p.refused.Store(true)
+		p.spend()
+	case p.behind():
+		p.early.Store(true)
+		p.spend()
 	}
 }
 
@@ -111,10 +126,14 @@ func (p *trip) gotConn(info httptrace.GotConnInfo) {
 	p.reused.Store(info.Reused)
 	c := kept(info.Conn)
 	p.conn.Store(c)
+	if c != nil {
+		c.asking.Store(true)
+	}
 	switch {
 	case c == nil:
 	case info.Reused && c.spent.Load():
-		c.Close() // the transport then takes another
+		p.refused.Store(true)
+		c.Close()
 	case p.last:
 		p.spend()
 	}
@@ -124,9 +143,14 @@ func (p *trip) gotConn(info httptrace.GotConnInfo) {
 // nobody can have read it.
 func (p *trip) behind() bool { return p.left != nil && p.left.Load() > 0 }
 
-// lost reports, after an error, that the connection had been used before and that
-// nothing has come back on it.
-func (p *trip) lost() bool { return p.reused.Load() && !p.answered.Load() }
+// lost reports, after an error, that the connection had been used before, and that
+// either nothing has come back on it or the request could not be sent in full, so
+// that what has come back is not about it.
+func (p *trip) lost(err error) bool {
+	var op *net.OpError
+	unwritten := !p.written.Load() || errors.As(err, &op) && op.Op == "write"
+	return p.reused.Load() && (p.refused.Load() || !p.answered.Load() || unwritten)
+}
 
 // whole reports whether the request had been sent in full when the answer came.
 func (p *trip) whole(ctx context.Context) bool {
@@ -176,7 +200,24 @@ func tunnelOpened(ctx context.Context) {
 // other request may go.
 type keptConn struct {
 	net.Conn
-	spent atomic.Bool
+	spent  atomic.Bool
+	asking atomic.Bool // a request is about to be written
+	heard  atomic.Bool // something has come in since its first byte was written
+}
+
+func (c *keptConn) Write(p []byte) (int, error) {
+	if c.asking.CompareAndSwap(true, false) {
+		c.heard.Store(false)
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *keptConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.heard.Store(true)
+	}
+	return n, err
 }
 
 // kept finds the connection below TLS. There is none to mark below HTTP/2, which

@@ -79,7 +79,7 @@ func (w *wire) post(ctx context.Context, out *outgoing) (answer, error) {
 	c := newWireConn(conn)
 	if c.spoken() {
 		conn.Close()
-		return answer{}, &unsentError{err: errors.New("the endpoint speaks before it is asked: is that HTTP?")}
+		return answer{}, &unsentError{err: errUnasked}
 	}
 	return w.exchange(ctx, c, out)
 }

@@ -13,6 +13,24 @@ type World struct {
 	Bindings  []Binding
 	// Complete says that there is nothing beside these on the broker.
 	Complete bool
+
+	from map[string][]Binding // by their source; see Arrives
+	to   map[[2]string][]Binding
+}
+
+// index sorts the bindings once: a ladder has one for each of thousands of queues.
+func (w *World) index() {
+	if w.from != nil {
+		return
+	}
+	w.from, w.to = map[string][]Binding{}, map[[2]string][]Binding{}
+	for _, b := range w.Bindings {
+		w.from[b.Source] = append(w.from[b.Source], b)
+		if !b.ToExchange {
+			ends := [2]string{b.Source, b.Destination}
+			w.to[ends] = append(w.to[ends], b)
+		}
+	}
 }
 
 // Known returns the world of a topology that has been declared: what is external
@@ -40,8 +58,9 @@ type Doubt struct {
 }
 
 // Arrives follows the copies of t from exchange to queue to exchange; nil when
-// they arrive.
-func (w World) Arrives(t Trip) *Doubt {
+// they arrive. The bindings must not change after the first call.
+func (w *World) Arrives(t Trip) *Doubt {
+	w.index()
 	if x, known := w.Exchanges[t.Exchange]; known && t.Delayed && x.Type != DelayedMessageType {
 		return wrong("exchange %q is of type %s, not %s, and holds nothing back", t.Exchange, x.Type, DelayedMessageType)
 	}
@@ -55,7 +74,7 @@ type traveller struct {
 	seen    map[string]bool // where it has been
 }
 
-func (w World) follow(exchange, key string, t traveller) *Doubt {
+func (w *World) follow(exchange, key string, t traveller) *Doubt {
 	if exchange == "" {
 		return w.wait(key, key, t)
 	}
@@ -69,13 +88,15 @@ func (w World) follow(exchange, key string, t traveller) *Doubt {
 		return wrong("copies go in circles at exchange %q", exchange)
 	}
 	t.seen[kindExchange(exchange)] = true
-	worst := w.nowhere(x, key, t)
-	for _, b := range w.Bindings {
-		if b.Source != exchange || !matches(x, b, key) {
-			continue
-		}
-		if b.Destination == t.to && !b.ToExchange {
+	for _, b := range w.to[[2]string{exchange, t.to}] {
+		if matches(x, b, key) {
 			return nil
+		}
+	}
+	worst := w.nowhere(x, key, t)
+	for _, b := range w.from[exchange] {
+		if !matches(x, b, key) {
+			continue
 		}
 		var d *Doubt
 		if b.ToExchange {
@@ -92,7 +113,7 @@ func (w World) follow(exchange, key string, t traveller) *Doubt {
 }
 
 // nowhere is the doubt about an exchange of which no binding leads on.
-func (w World) nowhere(x Exchange, key string, t traveller) *Doubt {
+func (w *World) nowhere(x Exchange, key string, t traveller) *Doubt {
 	switch {
 	case !routable(x):
 		return unseen("the routing of exchange %q, of type %q", x.Name, x.Type)
@@ -104,7 +125,7 @@ func (w World) nowhere(x Exchange, key string, t traveller) *Doubt {
 
 // wait is a copy's arrival in a queue: its last one, or a queue that gives it on
 // when it expires.
-func (w World) wait(queue, key string, t traveller) *Doubt {
+func (w *World) wait(queue, key string, t traveller) *Doubt {
 	if queue == t.to {
 		return nil
 	}
@@ -162,13 +183,17 @@ func matches(x Exchange, b Binding, key string) bool {
 	case "fanout":
 		return true
 	case "topic":
-		return topicMatch(strings.Split(b.RoutingKey, "."), strings.Split(key, "."))
+		return topicMatch(b.RoutingKey, key)
 	}
 	return false
 }
 
 // topicMatch is the rule of topic exchanges: "*" is one word, "#" any number.
-func topicMatch(pattern, words []string) bool {
+func topicMatch(binding, key string) bool {
+	if !strings.Contains(binding, "#") {
+		return wordsMatch(binding, key)
+	}
+	pattern, words := strings.Split(binding, "."), strings.Split(key, ".")
 	// reach[j]: the pattern so far matches the first j words.
 	reach := make([]bool, len(words)+1)
 	reach[0] = true
@@ -185,6 +210,21 @@ func topicMatch(pattern, words []string) bool {
 		reach = next
 	}
 	return reach[len(words)]
+}
+
+// wordsMatch is topicMatch without "#".
+func wordsMatch(pattern, key string) bool {
+	for {
+		p, patterns, more := strings.Cut(pattern, ".")
+		k, keys, longer := strings.Cut(key, ".")
+		switch {
+		case p != "*" && p != k, more != longer:
+			return false
+		case !more:
+			return true
+		}
+		pattern, key = patterns, keys
+	}
 }
 
 // kindExchange keeps exchanges and queues of one name apart.

@@ -1,6 +1,7 @@
 package topology_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +24,8 @@ func TestCopiesArriveThroughWhatIsCompiledAndThroughNothingLess(t *testing.T) {
 				return w
 			}
 			for _, trip := range top.Trips {
-				if d := whole().Arrives(trip); d != nil {
+				w := whole()
+				if d := w.Arrives(trip); d != nil {
 					t.Errorf("%s on %s: %+v: %s", c.name, typ, trip, d.Text)
 				}
 			}
@@ -142,5 +144,25 @@ func TestATripIsMadeForEveryWayOfCopies(t *testing.T) {
 	}
 	if len(top.For("bills").Trips) != 0 {
 		t.Error("a queue without copies has trips")
+	}
+}
+
+// Many queues share one ladder: the way of each is short all the same.
+func TestManyQueuesAreProvedInLittleTime(t *testing.T) {
+	t.Parallel()
+	s := &spec.Spec{}
+	for i := range 500 {
+		s.Queues = append(s.Queues, spec.Queue{Name: fmt.Sprintf("q%d", i), Type: spec.Classic, Durable: true, Delay: &spec.Delay{Strategy: "levels"}})
+	}
+	top := topology.Compile(s, topology.Server{})
+	w := topology.Known(top)
+	began := time.Now()
+	for _, trip := range top.Trips {
+		if d := w.Arrives(trip); d != nil {
+			t.Fatal(d.Text)
+		}
+	}
+	if took := time.Since(began); took > time.Minute {
+		t.Errorf("%d trips took %s", len(top.Trips), took)
 	}
 }

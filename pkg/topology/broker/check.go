@@ -88,7 +88,7 @@ func (a *attempt) verifyQueue(ctx context.Context, q topology.Queue) (Finding, e
 	if len(ds) > 0 && ds[0].key == keyType {
 		return conflict(f, ds, nil), nil
 	}
-	return trueLimit(f, q, ds, a.srv), nil
+	return warnNative(trueLimit(f, q, ds, a.srv), ds), nil
 }
 
 // seeQueue is OK when the queue is there, and otherwise the finding to report.

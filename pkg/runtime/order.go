@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/rsctl/rsctl/pkg/runtime/message"
+	"github.com/rsctl/rsctl/pkg/settle"
 )
 
 // OrderKey says what the deliveries share that must run one at a time.
@@ -29,12 +30,12 @@ type Order struct {
 }
 
 // key returns the key of d; "" when it has none.
-func (o Order) key(in message.Reader, d *delivery) string {
+func (o Order) key(queue string, t settle.Type, d *delivery) string {
 	switch o.By {
 	case OrderByHeader:
 		return keyText(d.Headers[o.Header])
 	case OrderByRoutingKey:
-		return in.Read(&d.Delivery).RoutingKey
+		return message.Read(queue, t, &d.Delivery).RoutingKey
 	case OrderByCorrelationID:
 		return d.CorrelationId
 	}

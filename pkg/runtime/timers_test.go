@@ -12,8 +12,6 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-
-	"github.com/rsctl/rsctl/pkg/runtime/memory"
 )
 
 // stubSender is a publisher without a broker; answer decides about each copy.
@@ -126,26 +124,25 @@ func TestRoomForHeldCopiesIsBounded(t *testing.T) {
 		tm, _, end := runningTimers(t, &stubSender{})
 		defer end()
 		for range maxHeld {
-			if _, ok := tm.reserve(t.Context(), t.Context(), 0); !ok {
+			if !tm.reserve(t.Context(), t.Context()) {
 				t.Fatal("no room below the bound")
 			}
 		}
 		given := make(chan bool)
-		go func() { _, ok := tm.reserve(t.Context(), t.Context(), 0); given <- ok }()
+		go func() { given <- tm.reserve(t.Context(), t.Context()) }()
 		synctest.Wait()
 		select {
 		case <-given:
 			t.Fatal("room was given above the bound")
 		default:
 		}
-		tm.release(memory.Share{})
+		tm.release()
 		if !<-given {
 			t.Error("the room given back was not given on")
 		}
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, first := tm.reserve(over, t.Context(), 0)
-		if _, second := tm.reserve(t.Context(), over, 0); first || second {
+		if tm.reserve(over, t.Context()) || tm.reserve(t.Context(), over) {
 			t.Error("room was given when nobody waits for it any more")
 		}
 	})

@@ -1,13 +1,10 @@
 package cli
 
 import (
-	"io"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-
-	"github.com/rsctl/rsctl/cmd/rsctl/internal/licenses"
 )
 
 // buildVersion is set by the linker for a release; see the Makefile.
@@ -23,33 +20,18 @@ type versionJSON struct {
 }
 
 func newVersion(a *app) *cobra.Command {
-	licences := false
-	cmd := &cobra.Command{
+	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Long: `Print the version of rsctl, of Go and, as JSON, of every module that is built in.
-With --licenses, print their licences instead.
 
 The version of the RabbitMQ server is printed by "rsctl check".`,
 		Example: `  rsctl version
-  rsctl version --output json
-  rsctl version --licenses`,
+  rsctl version --output json`,
 		Annotations: map[string]string{formats: "text json"},
 		Args:        noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if licences {
-				return printLicenses(a)
-			}
-			return printVersion(a)
-		},
+		RunE:        func(*cobra.Command, []string) error { return printVersion(a) },
 	}
-	cmd.Flags().BoolVar(&licences, "licenses", false, "print the licences of everything that is built in")
-	return cmd
-}
-
-func printLicenses(a *app) error {
-	_, err := io.WriteString(a.sys.Out, licenses.ThirdParty)
-	return err
 }
 
 func printVersion(a *app) error {

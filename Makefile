@@ -87,6 +87,10 @@ fuzz: go ## Run every fuzz target for FUZZTIME (30s)
 		done; \
 	done
 
+.PHONY: licenses
+licenses: go ## Write the licences of linked modules, which the binary prints
+	@UPDATE=1 $(GO) test -count=1 ./cmd/rsctl/internal/licenses
+
 .PHONY: clean
 clean: ## Remove what the targets built
 	@rm -rf bin

@@ -97,7 +97,10 @@ func (c *consumer) readBatches(st stages, sub *subscription, deliveries <-chan a
 // collect adds d to the batch, or lets it wait for its key, unless no batch may
 // start any more.
 func (c *consumer) collect(st stages, b *collector, d *delivery) {
-	d.key = c.q.Order.key(c.queue, c.q.Policy.Type, d)
+	if c.ackedAgain(st, d) {
+		return
+	}
+	d.key = c.q.Order.key(c.q.reader(), d)
 	at := refused
 	if !c.over(st, d.sub) {
 		at = c.order.join(st, b, d)

@@ -16,6 +16,13 @@ func (c *consumer) handleBatch(st stages, ds []*delivery) {
 	sub, keys := ds[0].sub, keysOf(ds)
 	ds = slices.DeleteFunc(ds, func(d *delivery) bool {
 		c.understand(d)
+		if c.q.Policy.Oversized(len(d.Body)) {
+			c.handlers.Go(func() {
+				c.endOversized(st, d)
+				c.letGo(d)
+			})
+			return true
+		}
 		if !c.succeeded(d) {
 			return false
 		}
@@ -57,11 +64,12 @@ func (c *consumer) handleBatch(st stages, ds []*delivery) {
 // answerBatch returns one outcome for each delivery; answered is false when no
 // hook has seen them.
 func (c *consumer) answerBatch(st stages, ds []*delivery) (each []hooks.Outcome, answered bool) {
-	ms := make([]hooks.Message, len(ds))
+	ms, bodies := make([]hooks.Message, len(ds)), 0
 	for i, d := range ds {
+		bodies += len(d.Body)
 		ms[i] = message.ForHook(c.queue, c.q.Policy.MaxAttempts, d.reading, &d.Delivery)
 	}
-	all, answered := c.ask(st, ds[0].sub, func() (hooks.Outcome, error) {
+	all, answered := c.ask(st, ds[0].sub, bodies, func() (hooks.Outcome, error) {
 		var err error
 		each, err = c.observedBatch(st.work, ds, ms)
 		return summary(each), err

@@ -9,18 +9,23 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/memory"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
+	"github.com/rsctl/rsctl/pkg/settle"
 )
 
 // consumer handles one queue for the whole run. Its concurrency belongs to the
 // queue, not to a connection, so a reconnect cannot double it.
 type consumer struct {
-	q      Queue
-	queue  string
-	log    *slog.Logger
-	pub    sender
-	timers *timers
-	copier message.Copier
+	q       Queue
+	queue   string
+	log     *slog.Logger
+	pub     sender
+	replies sender // of the handler's replies
+	timers  *timers
+	bodies  *memory.Bodies // of all queues
+	copier  message.Copier
 
 	slots    chan struct{}             // one per running hook
 	order    *order                    // who waits for another delivery of the same key
@@ -34,7 +39,6 @@ type consumer struct {
 	warned   *warnings
 	pace     *pace // of copies that cannot be sent
 	route    route // where the server dead-letters to
-	short    *shortfall
 	obs      Observer
 	dial     func(ctx context.Context, purpose string) (*amqp.Connection, error)
 
@@ -98,7 +102,10 @@ func (c *consumer) read(st stages, sub *subscription, deliveries <-chan amqp.Del
 // another of the same key takes no slot before its turn.
 func (c *consumer) take(st stages, sub *subscription, raw amqp.Delivery) {
 	d := c.receive(sub, raw)
-	d.key = c.q.Order.key(c.queue, c.q.Policy.Type, d)
+	if c.ackedAgain(st, d) {
+		return
+	}
+	d.key = c.q.Order.key(c.q.reader(), d)
 	switch c.order.enter(st, d) {
 	case behind:
 		return
@@ -120,7 +127,25 @@ func (c *consumer) unseen(d *delivery) {
 		c.lose() // the broker redelivers it
 		return
 	}
-	c.handBack(d)
+	if !c.succeeded(d) {
+		c.handBack(d)
+		return
+	}
+	c.understand(d)
+	c.finish(d, settle.Ack{}, hooks.Outcome{Verdict: hooks.Ack})
+}
+
+// ackedAgain ends at once, before anything that it would wait for, the redelivery
+// of a message whose ack was lost: on a quorum queue each further return is an
+// attempt, and a message that has succeeded must not end as a dead letter.
+func (c *consumer) ackedAgain(st stages, d *delivery) bool {
+	if !c.succeeded(d) {
+		return false
+	}
+	c.understand(d)
+	c.conclude(st, d, hooks.Outcome{Verdict: hooks.Ack}, true)
+	c.letGo(d)
+	return true
 }
 
 // slot waits for a free one; false when nothing may start any more.
@@ -141,12 +166,14 @@ func (c *consumer) slot(st stages, sub *subscription) bool {
 func (c *consumer) receive(sub *subscription, raw amqp.Delivery) *delivery {
 	tell(c.obs, Received{c.queue})
 	c.inHand.Add(1)
+	c.bodies.Received(len(raw.Body))
 	sub.unsettled.Add(1)
 	return &delivery{Delivery: raw, sub: sub, arrived: time.Now()}
 }
 
 func (c *consumer) letGo(d *delivery) {
 	d.sub.unsettled.Done()
+	c.bodies.Received(-len(d.Body))
 	c.inHand.Add(-1)
 }
 

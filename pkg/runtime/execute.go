@@ -1,11 +1,13 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/memory"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
@@ -15,6 +17,7 @@ import (
 // twice but is never lost.
 func (c *consumer) execute(st stages, d *delivery, o hooks.Outcome, steps []settle.Step) {
 	var later *settle.Later
+	var share memory.Share // of later
 	for _, step := range steps {
 		if d.sub.err() != nil {
 			break // not settled here; finish says so
@@ -37,8 +40,8 @@ func (c *consumer) execute(st stages, d *delivery, o hooks.Outcome, steps []sett
 				c.copyFailed(st, d, o, s.Copy, err)
 				return
 			}
-			if c.timers.reserve(st.work, d.sub.ctx) {
-				later = &s
+			if room, ok := c.timers.reserve(st.work, d.sub.ctx, len(d.Body)); ok {
+				later, share = &s, room
 			} else if err := c.send(st, d, o, s.Copy); err != nil { // nothing may wait any more: early, not lost
 				c.copyFailed(st, d, o, s.Copy, err)
 				return
@@ -49,21 +52,22 @@ func (c *consumer) execute(st stages, d *delivery, o hooks.Outcome, steps []sett
 	if c.deadLetters(d, last) && !c.safeToDie(st, d, o) {
 		return
 	}
-	c.end(d, o, last, later)
+	c.end(d, o, last, later, share)
 }
 
 // end sends the settling frame and, once it is out, lets the timer have the
 // copy. A copy is not held for an original that the broker will redeliver.
-func (c *consumer) end(d *delivery, o hooks.Outcome, step settle.Step, later *settle.Later) {
+func (c *consumer) end(d *delivery, o hooks.Outcome, step settle.Step, later *settle.Later, share memory.Share) {
 	settled := c.finish(d, step, o)
 	switch {
 	case later == nil:
 	case !settled:
-		c.timers.release()
+		c.timers.release(share)
 	default:
 		c.timers.add(held{
-			due: time.Now().Add(later.After),
-			out: c.outgoing(d, o, later.Copy),
+			due:   time.Now().Add(later.After),
+			out:   c.outgoing(d, o, later.Copy),
+			share: share,
 		})
 	}
 }
@@ -80,14 +84,16 @@ func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
 		return true
 	}
 	c.lose()
-	c.short.result()
 	attrs := []any{keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyOutcome, o.Verdict.String(), keyError, err,
 		keyHookAge, time.Since(d.arrived).Round(time.Millisecond)}
-	if o.Verdict == hooks.Ack && c.lost.remember(&d.Delivery) {
-		c.log.Warn("ack lost; the redelivery will be acked without running the hook again", attrs...)
-		return false
+	switch {
+	case o.Verdict != hooks.Ack:
+		c.log.Warn("settlement lost; the broker redelivers the message and its hook runs again", attrs...)
+	case c.lost.remember(&d.Delivery):
+		c.log.Warn("ack lost; the message has succeeded, and should this process get it again, it is acked without running its handler", append(attrs, c.endsOtherwise()...)...)
+	default:
+		c.log.Warn("ack lost, and not remembered; the message has succeeded, and its handler runs again when it comes again", append(attrs, keyReason, c.forgets(d))...)
 	}
-	c.log.Warn("settlement lost; the broker redelivers the message and its hook runs again", attrs...)
 	return false
 }
 
@@ -96,10 +102,28 @@ func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
 func (c *consumer) ackedLate(d *delivery) {
 	attrs := []any{keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyHookAge, time.Since(d.arrived).Round(time.Millisecond)}
 	if c.lost.remember(&d.Delivery) {
-		c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, it is acked without running the hook", attrs...)
+		c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, it is acked without running the hook", append(attrs, c.endsOtherwise()...)...)
 		return
 	}
-	c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, its hook runs again", attrs...)
+	c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, its hook runs again", append(attrs, keyReason, c.forgets(d))...)
+}
+
+// endsOtherwise says what a remembered ack cannot prevent: the server counts each
+// return of the message, also while its handler runs, and gives it up at its limit.
+func (c *consumer) endsOtherwise() []any {
+	p := c.q.Policy
+	if p.Type != settle.Quorum || p.MaxAttempts == 0 {
+		return nil
+	}
+	return []any{keyNext, "acked when it is delivered here again; a message whose returns have used up its attempts is in " + p.DeadLetter + " instead, although it has succeeded"}
+}
+
+// forgets says why the ack of d could not be remembered.
+func (c *consumer) forgets(d *delivery) string {
+	if d.MessageId == "" {
+		return "it has no message_id, so nothing tells it from another"
+	}
+	return "too many acks are remembered already"
 }
 
 // spent reports whether step gives the message up after its last attempt. The
@@ -109,11 +133,11 @@ func (c *consumer) spent(d *delivery, step settle.Step, o hooks.Outcome) bool {
 	if o.Verdict == hooks.Ack || o.Verdict == hooks.Drop || p.MaxAttempts == 0 || d.reading.Attempt < p.MaxAttempts {
 		return false
 	}
-	return p.Type == settle.Quorum || step == settle.Reject{}
+	return p.Type == settle.Quorum || step != settle.Step(settle.Reject{Requeue: true})
 }
 
 func (c *consumer) outgoing(d *delivery, o hooks.Outcome, s settle.Copy) *outgoing {
-	f := message.Failure{Reason: "max_attempts", Error: o.Reason, At: time.Now()}
+	f := message.Failure{Reason: cmp.Or(s.Reason, "max_attempts"), Error: o.Reason, At: time.Now(), Unseen: s.Reason == settle.ReasonMaxBody}
 	return &outgoing{
 		queue:     c.queue,
 		purpose:   s.Purpose,
@@ -131,11 +155,11 @@ const lastCopies = 3 * time.Second
 // send publishes a copy and waits for its confirm. Losing the subscription gives
 // up: the original cannot be settled any more, so the copy would only double it.
 func (c *consumer) send(st stages, d *delivery, o hooks.Outcome, s settle.Copy) error {
-	return c.publish(st, d, c.outgoing(d, o, s))
+	return c.publish(st, d, c.pub, c.outgoing(d, o, s))
 }
 
-// publish sends out on behalf of d.
-func (c *consumer) publish(st stages, d *delivery, out *outgoing) error {
+// publish sends out by way of a sender on behalf of d.
+func (c *consumer) publish(st stages, d *delivery, by sender, out *outgoing) error {
 	ctx, cancel := context.WithCancelCause(d.sub.ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(st.work, func() {
@@ -143,7 +167,7 @@ func (c *consumer) publish(st stages, d *delivery, out *outgoing) error {
 			cancel(context.Cause(st.work))
 		}
 	})()
-	err := c.pub.publish(ctx, out)
+	err := by.publish(ctx, out)
 	if err == nil {
 		c.pace.reset()
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/memory"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
@@ -17,6 +18,11 @@ import (
 // may belong to it, keeps only the delivery's place in the prefetch.
 func (c *consumer) handle(st stages, d *delivery) {
 	c.understand(d)
+	if c.q.Policy.Oversized(len(d.Body)) {
+		c.next(st, d)
+		c.endOversized(st, d)
+		return
+	}
 	outcome, answered := c.answer(st, d)
 	if d.sub.taken() {
 		defer c.next(st, d) // which may be d's redelivery: a lost ack must be known by then
@@ -27,7 +33,7 @@ func (c *consumer) handle(st stages, d *delivery) {
 }
 
 func (c *consumer) understand(d *delivery) {
-	d.reading = message.Read(c.queue, c.q.Policy.Type, &d.Delivery)
+	d.reading = c.q.reader().Read(&d.Delivery)
 	if problem := d.reading.CountProblem; problem != "" {
 		c.warned.once("retry count not understood", problem, keyMessage, d.MessageId)
 	}
@@ -39,7 +45,7 @@ func (c *consumer) conclude(st stages, d *delivery, outcome hooks.Outcome, answe
 	case d.sub.err() != nil && !answered: // gone while it waited; the broker redelivers it
 		c.lose()
 	case !answered:
-		c.handBack(d)
+		c.unseen(d)
 	case st.work.Err() != nil && (outcome.Verdict == hooks.Failed || outcome.Verdict == hooks.Retry):
 		c.log.Warn("hook stopped by the shutdown; its delivery is requeued", keyMessage, d.MessageId, keyAttempt, d.reading.Attempt)
 		c.finish(d, settle.Reject{Requeue: true}, outcome)
@@ -55,7 +61,7 @@ func (c *consumer) answer(st stages, d *delivery) (outcome hooks.Outcome, answer
 		return hooks.Outcome{Verdict: hooks.Ack}, true
 	}
 	m := message.ForHook(c.queue, c.q.Policy.MaxAttempts, d.reading, &d.Delivery)
-	return c.ask(st, d.sub, func() (hooks.Outcome, error) { return c.observed(st.work, d, m) })
+	return c.ask(st, d.sub, len(d.Body), func() (hooks.Outcome, error) { return c.observed(st.work, d, m) })
 }
 
 // succeeded reports whether d has been handled before and only its ack was lost.
@@ -67,14 +73,16 @@ func (c *consumer) succeeded(d *delivery) bool {
 	return true
 }
 
-// ask calls the hook, when it may be called, until it could be run.
-func (c *consumer) ask(st stages, sub *subscription, call func() (hooks.Outcome, error)) (outcome hooks.Outcome, answered bool) {
+// ask calls the hook with so many bytes of bodies, when it may be called, until it
+// could be run.
+func (c *consumer) ask(st stages, sub *subscription, bodies int, call func() (hooks.Outcome, error)) (outcome hooks.Outcome, answered bool) {
 	for {
-		p, ok := c.admit(st, sub)
+		p, share, ok := c.admit(st, sub, bodies)
 		if !ok {
 			return hooks.Outcome{}, false
 		}
 		outcome, err := call()
+		c.bodies.Handled().Give(share)
 		switch {
 		case err == nil && st.work.Err() != nil: // a hook that was stopped says nothing about the next
 			c.gate.leave(p)
@@ -95,20 +103,26 @@ func (c *consumer) ask(st stages, sub *subscription, call func() (hooks.Outcome,
 }
 
 // admit waits until a hook may be called; false when the delivery cannot have it
-// any more.
-func (c *consumer) admit(st stages, sub *subscription) (pass, bool) {
+// any more. Memory comes last: who has a share waits for nothing but the hook.
+func (c *consumer) admit(st stages, sub *subscription, bodies int) (pass, memory.Share, bool) {
 	for {
 		p, err := c.gate.enter(st.intake, sub.ctx, sub.started)
 		if err != nil {
 			sub.rest(err)
-			return 0, false
+			return 0, memory.Share{}, false
 		}
-		if !c.rate.wait(st.intake.Done(), sub.ctx.Done()) || sub.err() != nil {
+		if !c.rate.wait(st.intake.Done(), sub.ctx.Done()) {
 			c.gate.leave(p)
-			return 0, false
+			return 0, memory.Share{}, false
 		}
-		if c.gate.admits(p) {
-			return p, true
+		share, ok := c.bodies.Handled().Take(int64(bodies), st.intake.Done(), sub.ctx.Done())
+		if ok && sub.err() == nil && c.gate.admits(p) {
+			return p, share, true
+		}
+		c.bodies.Handled().Give(share)
+		if !ok || sub.err() != nil {
+			c.gate.leave(p)
+			return 0, memory.Share{}, false
 		}
 	}
 }

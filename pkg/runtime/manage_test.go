@@ -119,6 +119,7 @@ func (b *bench) name() string {
 func (b *bench) exactly(p settle.Policy) settle.Policy {
 	b.t.Helper()
 	q := b.real(p)
+	q.EndsSpent = p.EndsSpent
 	q.AckOriginal, q.RetryExchange, q.Backoff = p.AckOriginal, p.RetryExchange, p.Backoff
 	return q
 }

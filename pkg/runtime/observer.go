@@ -114,6 +114,7 @@ const (
 	CopyNacked    CopyResult = "nacked"   // the queue is full or has failed
 	CopyRefused   CopyResult = "refused"  // the broker closed the channel: no permission, no such exchange
 	CopyTooLarge  CopyResult = "too_large"
+	CopyForbidden CopyResult = "not_allowed"   // a reply to an address that none is sent to
 	CopyTimedOut  CopyResult = "timed_out"     // no confirm in time
 	CopyUnknown   CopyResult = "unknown"       // the connection was lost before the confirm
 	CopyNotSent   CopyResult = "no_connection" // none to publish on in time
@@ -124,7 +125,7 @@ const (
 func CopyResults() []CopyResult {
 	return []CopyResult{
 		CopyConfirmed, CopyReturned, CopyNacked, CopyRefused, CopyTooLarge,
-		CopyTimedOut, CopyUnknown, CopyNotSent, CopyGivenUp,
+		CopyForbidden, CopyTimedOut, CopyUnknown, CopyNotSent, CopyGivenUp,
 	}
 }
 
@@ -139,6 +140,7 @@ func resultOf(ctx context.Context, err error) CopyResult {
 		{errNacked, CopyNacked},
 		{errTooLarge, CopyTooLarge},
 		{errRefused, CopyRefused},
+		{errBadAddress, CopyForbidden},
 		{errNoConfirm, CopyTimedOut},
 		{errUnknown, CopyUnknown},
 		{errNotReady, CopyNotSent},
@@ -159,8 +161,8 @@ func resultOf(ctx context.Context, err error) CopyResult {
 // What becomes of connections and queues. Until the first Consuming, a queue is
 // not consumed.
 type (
-	// Connected says that a connection is open; Purpose is "consume" or
-	// "publish". Queues are the ones that it consumes, which are not consumed yet;
+	// Connected says that a connection is open; Purpose is "consume",
+	// "publish" or "reply". Queues are the ones that it consumes, which are not consumed yet;
 	// many queues take several connections.
 	Connected struct {
 		Purpose string

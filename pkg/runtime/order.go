@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/rsctl/rsctl/pkg/runtime/message"
-	"github.com/rsctl/rsctl/pkg/settle"
 )
 
 // OrderKey says what the deliveries share that must run one at a time.
@@ -30,12 +29,12 @@ type Order struct {
 }
 
 // key returns the key of d; "" when it has none.
-func (o Order) key(queue string, t settle.Type, d *delivery) string {
+func (o Order) key(in message.Reader, d *delivery) string {
 	switch o.By {
 	case OrderByHeader:
 		return keyText(d.Headers[o.Header])
 	case OrderByRoutingKey:
-		return message.Read(queue, t, &d.Delivery).RoutingKey
+		return in.Read(&d.Delivery).RoutingKey
 	case OrderByCorrelationID:
 		return d.CorrelationId
 	}

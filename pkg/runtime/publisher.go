@@ -51,9 +51,11 @@ type sender interface {
 
 // publisher sends copies on a connection of its own and waits for confirms.
 type publisher struct {
+	purpose        string // of its connection
 	dial           func(context.Context, string) (*amqp.Connection, error)
 	log            *slog.Logger
 	obs            Observer
+	linkObs        Observer // is told when the connection is blocked
 	confirmTimeout time.Duration
 	slots          chan struct{} // one per copy in flight
 	maxBody        atomic.Int64  // 0 until the broker has refused a body for its size
@@ -65,6 +67,8 @@ type publisher struct {
 
 func newPublisher(cfg Config) *publisher {
 	return &publisher{
+		purpose:        "publish",
+		linkObs:        cfg.Observer,
 		dial:           cfg.Dial,
 		log:            cfg.Log,
 		obs:            cfg.Observer,
@@ -78,11 +82,11 @@ func newPublisher(cfg Config) *publisher {
 func (p *publisher) run(ctx context.Context) {
 	wait := newBackoff(reconnectMin, reconnectMax)
 	for ctx.Err() == nil {
-		conn, err := p.dial(ctx, "publish")
+		conn, err := p.dial(ctx, p.purpose)
 		if err == nil {
-			l := newLink(conn, p.log, p.obs)
+			l := newLink(conn, p.log, p.linkObs)
 			p.set(l)
-			tell(p.obs, Connected{Purpose: "publish"})
+			tell(p.obs, Connected{Purpose: p.purpose})
 			err = l.wait(ctx)
 			p.set(nil)
 			l.close()
@@ -91,10 +95,10 @@ func (p *publisher) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			err = nil // it is we who end it
 		}
-		tell(p.obs, Disconnected{Purpose: "publish", Err: err})
+		tell(p.obs, Disconnected{Purpose: p.purpose, Err: err})
 		if ctx.Err() == nil {
 			d := wait.next()
-			p.log.Warn("no connection to publish on; trying again", keyError, err, keyIn, d)
+			p.log.Warn("no connection to publish on; trying again", keyPurpose, p.purpose, keyError, err, keyIn, d)
 			sleep(d, ctx.Done())
 		}
 	}
@@ -108,7 +112,8 @@ func (p *publisher) set(l *link) {
 	p.changed = make(chan struct{})
 }
 
-// current returns the link, waiting for one as long as a confirm may take.
+// current returns the link, waiting for one as long as a confirm may take. One
+// whose connection has just ended is none.
 func (p *publisher) current(ctx context.Context) (*link, error) {
 	limit := time.NewTimer(p.confirmTimeout)
 	defer limit.Stop()
@@ -116,7 +121,7 @@ func (p *publisher) current(ctx context.Context) (*link, error) {
 		p.mu.Lock()
 		l, changed := p.link, p.changed
 		p.mu.Unlock()
-		if l != nil {
+		if l != nil && !l.conn.IsClosed() {
 			return l, nil
 		}
 		select {

@@ -2,11 +2,13 @@ package runtime
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/replyto"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -18,9 +20,12 @@ func (c *consumer) reply(st stages, d *delivery, o hooks.Outcome) bool {
 	if !c.q.Reply || o.Verdict != hooks.Ack || o.Reply == nil || d.ReplyTo == "" {
 		return true
 	}
-	err := c.publish(st, d, c.replyTo(d, o))
+	err := c.sendReply(st, d, o)
 	switch {
 	case err == nil:
+	case errors.Is(err, errBadAddress):
+		c.warned.rarely("no reply is sent to this address; the request is acked all the same",
+			keyTarget, d.ReplyTo, keyMessage, d.MessageId, keyError, err)
 	case nobodyTakes(err):
 		c.warned.rarely("reply not delivered: nobody takes it; the request is acked all the same",
 			keyTarget, d.ReplyTo, keyMessage, d.MessageId, keyError, err)
@@ -31,12 +36,23 @@ func (c *consumer) reply(st stages, d *delivery, o hooks.Outcome) bool {
 	return true
 }
 
+// sendReply publishes the reply, unless its address is not one that gets any.
+func (c *consumer) sendReply(st stages, d *delivery, o hooks.Outcome) error {
+	if err := replyto.Check(d.ReplyTo, c.q.ReplyTo); err != nil {
+		tell(c.obs, CopyStarted{c.queue, settle.ForReply})
+		tell(c.obs, CopyEnded{c.queue, settle.ForReply, CopyForbidden})
+		return fmt.Errorf("%w: %w", errBadAddress, err)
+	}
+	return c.publish(st, d, c.replies, c.replyTo(d, o))
+}
+
 // replyTo is the reply as it is published. It is mandatory, so that a requester
-// whose queue has gone is noticed. What goes to a direct reply-to whose channel
-// has ended is returned too, on 3.10 and 4.0; 4.3 confirms it and drops it.
+// whose queue has gone is noticed, but not for direct reply-to: 3.10 and 4.0
+// return everything that goes there, delivered or not, and 4.3 does not tell that
+// a channel has ended.
 func (c *consumer) replyTo(d *delivery, o hooks.Outcome) *outgoing {
 	return &outgoing{
-		queue: c.queue, purpose: settle.ForReply, key: d.ReplyTo, mandatory: true,
+		queue: c.queue, purpose: settle.ForReply, key: d.ReplyTo, mandatory: !replyto.Direct(d.ReplyTo),
 		msg: amqp.Publishing{
 			CorrelationId: d.CorrelationId,
 			ContentType:   o.ReplyType,

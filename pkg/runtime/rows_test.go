@@ -102,7 +102,7 @@ func replayRow(b *bench, p settle.Policy, row settle.Row) {
 	}
 	run := b.start(b.config(Queue{Policy: p, Hook: hook}))
 
-	want := expectation(p, row, answer)
+	want := b.expectation(p, row, answer)
 	b.eventually(fmt.Sprintf("%d hook runs", want.runs), func() bool { return len(hook.seen()) >= want.runs })
 	if want.dead {
 		dead := b.get(p.DeadLetter)
@@ -178,7 +178,7 @@ type ending struct {
 }
 
 // expectation reads the row's steps as RabbitMQ's rules have them.
-func expectation(p settle.Policy, row settle.Row, answer hooks.Outcome) ending {
+func (b *bench) expectation(p settle.Policy, row settle.Row, answer hooks.Outcome) ending {
 	steps := settle.Decide(row.Facts, answer, p)
 	again := ending{runs: 2, next: row.Facts.Attempt + 1}
 	spent := p.MaxAttempts > 0 && row.Facts.Attempt >= p.MaxAttempts
@@ -204,6 +204,9 @@ func expectation(p settle.Policy, row settle.Row, answer hooks.Outcome) ending {
 		if !last.Requeue || (spent && p.Type == settle.Quorum) {
 			return ending{runs: 1, dead: p.Type == settle.Quorum && p.DeadLetter != ""}
 		}
+		if _, limited := p.Limit.On(b.major()); limited && p.MaxAttempts == 0 && (p.PastLimit(row.Facts) || p.PastDefault(row.Facts)) {
+			return ending{runs: 1} // dropped by the server
+		}
 		again.redelivered = true
 		if p.Delay != nil && p.Delay.Mode == settle.ModeNative {
 			again.after = replayDelay
@@ -215,6 +218,12 @@ func expectation(p settle.Policy, row settle.Row, answer hooks.Outcome) ending {
 	default:
 		return ending{runs: 1}
 	}
+}
+
+// major is the first number of the server's version.
+func (b *bench) major() int {
+	version, _ := b.conn.Properties["version"].(string)
+	return topology.Server{Version: version}.Major()
 }
 
 func isCopy(s settle.Step) bool {

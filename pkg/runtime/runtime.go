@@ -3,7 +3,8 @@
 //
 // At least two connections are open at a time: one for each 500 queues that
 // consumes, and one that publishes copies, because a broker with a memory alarm stops reading a connection that
-// publishes, and acknowledgements on it would stop too. Each reconnects on its
+// publishes, and acknowledgements on it would stop too. Replies have one more,
+// from the first on, because a stranger chooses where they go. Each reconnects on its
 // own. [Run] owns every goroutine and returns after the last one.
 package runtime
 
@@ -13,12 +14,13 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/memory"
+	"github.com/rsctl/rsctl/pkg/runtime/message"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -30,7 +32,7 @@ const (
 
 // Config is what Run needs. Its queues must have unique names.
 type Config struct {
-	// Dial opens one connection; purpose is "consume", "publish" or "prepare". A
+	// Dial opens one connection; purpose is "consume", "publish", "reply" or "prepare". A
 	// queue that does not answer gets connections of its own to consume it.
 	Dial func(ctx context.Context, purpose string) (*amqp.Connection, error)
 	// Permanent reports whether trying Dial or Prepare again is useless. Such an
@@ -55,10 +57,9 @@ type Config struct {
 	// Drain ends Run, with nil, once every queue is empty and nothing is held.
 	// Retries that wait on the broker are not waited for, but counted in the log.
 	Drain bool
-	// DrainTimeout ends a Drain that takes longer with ErrNotDrained; 0: it may take
-	// for ever.
-	DrainTimeout time.Duration
-	Log          *slog.Logger
+	Log   *slog.Logger
+	// Bodies bounds and counts the message bodies in hand; nil: the default bound.
+	Bodies *memory.Bodies
 	// Observer is told what happens; nil costs nothing.
 	Observer Observer
 }
@@ -77,6 +78,10 @@ type Queue struct {
 	Waiting     []string // queues on the broker where delayed retries wait
 	Consumer    Consumer
 	Publisher   Publisher
+	// Arrivals are the ways by which copies of rsctl reach the queue; nil: the
+	// default exchange alone. Only there a message's own word for where it first
+	// came from is believed.
+	Arrivals []settle.Arrival
 	// Declare declares a queue that belongs to the connection that consumes it, an
 	// exclusive one, before each subscription. nil: Prepare has done it. It may take
 	// as long as the broker does; ctx ends with the connection.
@@ -90,6 +95,9 @@ type Queue struct {
 	// Reply publishes the reply of a hook that acks to the delivery's reply_to,
 	// before the ack.
 	Reply bool
+	// ReplyTo allows reply addresses beside direct reply-to and amq.gen-*: names of
+	// queues, in which * stands for any characters.
+	ReplyTo []string
 }
 
 // Consumer holds the arguments of basic.consume.
@@ -104,6 +112,10 @@ type Consumer struct {
 type Publisher struct {
 	Persistent *bool
 	Priority   *uint8
+}
+
+func (q Queue) reader() message.Reader {
+	return message.Reader{Queue: q.Policy.Queue, Type: q.Policy.Type, Arrivals: q.Arrivals}
 }
 
 func (q Queue) checkBatch() error {
@@ -128,11 +140,9 @@ type runner struct {
 	cfg       Config
 	log       *slog.Logger
 	pub       *publisher
+	replies   *replies
 	consumers []*consumer
 	opened    chan struct{} // closed once the broker has been reached
-
-	short   shortfall
-	looking atomic.Pointer[session] // on which a Drain looks at the queues; nil while there is none
 
 	unprepared error         // of the last Prepare
 	patience   time.Duration // how long a queue may take to answer
@@ -148,8 +158,7 @@ func (s stages) stopping() bool { return s.intake.Err() != nil }
 // hands back what no hook has seen, and waits for running hooks and held copies
 // up to the shutdown timeout. Ending work, whose child intake must be, stops
 // running hooks and publishes held copies early. Run returns after the last
-// goroutine it started; the error is nil after a drain, and ErrCutShort after one
-// that did not come to its end.
+// goroutine it started; the error is nil after a drain.
 func Run(intake, work context.Context, cfg Config) error {
 	for _, q := range cfg.Queues {
 		if err := q.checkBatch(); err != nil {
@@ -164,33 +173,24 @@ func (r *runner) run(intake, work context.Context) error {
 	defer kill(nil)
 	intake, stopIntake := context.WithCancelCause(intake)
 	defer stopIntake(nil)
-	defer context.AfterFunc(work, func() {
-		stopIntake(context.Cause(work))
-		for _, c := range r.consumers {
-			c.timers.rushAll()
-		}
-	})()
+	defer context.AfterFunc(work, func() { stopIntake(context.Cause(work)) })()
 
 	life, end := context.WithCancel(context.WithoutCancel(work))
 	defer end()
 	var parts sync.WaitGroup
 	parts.Go(func() { r.publish(life) })
+	parts.Go(func() { r.replies.run(life) })
 	for _, c := range r.consumers {
 		parts.Go(func() { c.timers.run(life) })
 	}
 	parts.Go(func() { r.limitDrain(intake, life, kill) })
-	parts.Go(func() { r.limitQueues(intake, life, stopIntake) })
 
 	err := r.serve(stages{intake, work}, stopIntake)
 	stopIntake(err)
 	r.finishTimers(work)
-	cut := context.Cause(work)
 	end()
 	parts.Wait()
-	if err != nil {
-		return err
-	}
-	return r.verdict(cut, context.Cause(intake))
+	return err
 }
 
 func newRunner(cfg Config) *runner {
@@ -204,14 +204,17 @@ func newRunner(cfg Config) *runner {
 		cfg.Permanent = func(error) bool { return false }
 	}
 	r := &runner{cfg: cfg, log: cfg.Log, opened: make(chan struct{}), patience: answerWithin}
-	r.pub = newPublisher(cfg)
+	if cfg.Bodies == nil {
+		cfg.Bodies = memory.NewBodies(memory.Default, cfg.Log)
+	}
+	r.pub, r.replies = newPublisher(cfg), newReplies(cfg)
 	room := make(chan struct{}, maxHeld)
 	for _, q := range cfg.Queues {
 		t := newTimers(r.pub, room, cfg.Log.With(keyQueue, q.Policy.Queue))
 		c := newConsumer(q, r.pub, t, cfg.Log)
 		c.observe(cfg.Observer)
-		c.dial = cfg.Dial
-		c.short = &r.short
+		c.bodies, t.mem = cfg.Bodies, cfg.Bodies.Held()
+		c.dial, c.replies = cfg.Dial, r.replies
 		r.consumers = append(r.consumers, c)
 	}
 	sortOwned(r.consumers)
@@ -242,7 +245,6 @@ func (r *runner) publish(life context.Context) {
 func (r *runner) limitDrain(intake, life context.Context, kill context.CancelCauseFunc) {
 	select {
 	case <-intake.Done():
-		r.short.draining.Store(true)
 		r.log.Debug("draining", keyReason, context.Cause(intake))
 		tell(r.cfg.Observer, Draining{context.Cause(intake)})
 	case <-life.Done():

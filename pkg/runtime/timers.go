@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/rsctl/rsctl/pkg/runtime/memory"
 )
 
 const (
@@ -25,8 +27,9 @@ const (
 
 // held is a copy that waits in the process.
 type held struct {
-	due time.Time
-	out *outgoing
+	due   time.Time
+	out   *outgoing
+	share memory.Share // of its body
 }
 
 // timers holds the copies of one queue's originals that are already settled. A
@@ -36,6 +39,7 @@ type timers struct {
 	pub  sender
 	log  *slog.Logger  // names the queue
 	room chan struct{} // one per held copy; shared by all queues
+	mem  *memory.Ceiling
 
 	obs   Observer
 	owner string // the queue's name
@@ -60,20 +64,28 @@ func newTimers(pub sender, room chan struct{}, log *slog.Logger) *timers {
 	}
 }
 
-// reserve makes room for one copy, before its original is settled. It reports
-// false when ctx or lost is done first.
-func (t *timers) reserve(ctx, lost context.Context) bool {
+// reserve makes room for one copy with a body of so many bytes, before its
+// original is settled. It reports false when ctx or lost is done first.
+func (t *timers) reserve(ctx, lost context.Context, body int) (memory.Share, bool) {
 	select {
 	case t.room <- struct{}{}:
-		return true
 	case <-ctx.Done():
+		return memory.Share{}, false
 	case <-lost.Done():
+		return memory.Share{}, false
 	}
-	return false
+	share, ok := t.mem.Take(int64(body), ctx.Done(), lost.Done())
+	if !ok {
+		<-t.room
+	}
+	return share, ok
 }
 
-// release gives back a reservation that is not used.
-func (t *timers) release() { <-t.room }
+// release gives back a reservation that is not used any more.
+func (t *timers) release(share memory.Share) {
+	t.mem.Give(share)
+	<-t.room
+}
 
 // add holds a copy for which room was reserved.
 func (t *timers) add(h held) {
@@ -172,7 +184,7 @@ func (t *timers) send(ctx context.Context, h *held) {
 	for {
 		err := t.pub.publish(ctx, h.out)
 		if err == nil {
-			t.done()
+			t.done(h)
 			return
 		}
 		if ctx.Err() != nil {
@@ -188,8 +200,8 @@ func (t *timers) send(ctx context.Context, h *held) {
 	}
 }
 
-func (t *timers) done() {
-	<-t.room
+func (t *timers) done(h *held) {
+	t.release(h.share)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.inHand--
@@ -206,26 +218,16 @@ func (t *timers) finish(work context.Context) {
 	if t.wait(work.Done()) {
 		return
 	}
-	t.rushAll()
+	t.mu.Lock()
+	t.hurry = true
+	close(t.rush)
+	t.log.Warn("publishing held copies before their time: better early than lost", keyCount, t.inHand)
+	t.signal()
+	t.mu.Unlock()
 	limit := make(chan struct{})
 	timer := time.AfterFunc(finishTimeout, func() { close(limit) })
 	defer timer.Stop()
 	t.wait(limit)
-}
-
-// rushAll makes every copy due, those to come included.
-func (t *timers) rushAll() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.hurry {
-		return
-	}
-	t.hurry = true
-	close(t.rush)
-	if t.inHand > 0 {
-		t.log.Warn("publishing held copies before their time: better early than lost", keyCount, t.inHand)
-	}
-	t.signal()
 }
 
 // wait reports whether nothing is held any more before stop is closed.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/runtime/memory"
 )
 
 // stubSender is a publisher without a broker; answer decides about each copy.
@@ -124,25 +126,26 @@ func TestRoomForHeldCopiesIsBounded(t *testing.T) {
 		tm, _, end := runningTimers(t, &stubSender{})
 		defer end()
 		for range maxHeld {
-			if !tm.reserve(t.Context(), t.Context()) {
+			if _, ok := tm.reserve(t.Context(), t.Context(), 0); !ok {
 				t.Fatal("no room below the bound")
 			}
 		}
 		given := make(chan bool)
-		go func() { given <- tm.reserve(t.Context(), t.Context()) }()
+		go func() { _, ok := tm.reserve(t.Context(), t.Context(), 0); given <- ok }()
 		synctest.Wait()
 		select {
 		case <-given:
 			t.Fatal("room was given above the bound")
 		default:
 		}
-		tm.release()
+		tm.release(memory.Share{})
 		if !<-given {
 			t.Error("the room given back was not given on")
 		}
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
-		if tm.reserve(over, t.Context()) || tm.reserve(t.Context(), over) {
+		_, first := tm.reserve(over, t.Context(), 0)
+		if _, second := tm.reserve(t.Context(), over, 0); first || second {
 			t.Error("room was given when nobody waits for it any more")
 		}
 	})

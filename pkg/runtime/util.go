@@ -17,6 +17,7 @@ const (
 	keyError       = "error"
 	keyReason      = "reason"
 	keyTarget      = "target"
+	keyPurpose     = "purpose"
 	keyOutcome     = "outcome"
 	keyNext        = "next"
 	keyRedelivered = "redelivered"
@@ -26,6 +27,7 @@ const (
 	keyConsumerTag = "consumer_tag"
 	keyPausedFor   = "paused_for"
 	keyNotLogged   = "not_logged"
+	keyBytes       = "bytes"
 )
 
 // sleep waits for d or until a stop channel closes; it reports whether d passed.

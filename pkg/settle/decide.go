@@ -37,16 +37,23 @@ func delayOf(f Facts, o hooks.Outcome, p Policy) time.Duration {
 }
 
 // spent ends a delivery that has used its attempts. A quorum queue is left to
-// the server's own limit, unless copies have restarted the server's count.
+// the server's own limit, unless copies have restarted the server's count or the
+// spec wants dead letters that say why.
 func spent(f Facts, p Policy) []Step {
 	switch {
-	case p.Type == Quorum:
-		return []Step{Reject{Requeue: f.Counted == 0}}
+	case p.Type == Quorum && f.Counted == 0 && !p.EndsSpent:
+		return []Step{Reject{Requeue: true}}
 	case p.DeadLetter == "":
 		return []Step{Warn{WarnDiscarded}, Reject{}}
 	}
+	return []Step{deadLetterCopy(p, ""), p.settleCopied()}
+}
+
+// deadLetterCopy is the copy that ends a message; "" is the reason of spent
+// attempts.
+func deadLetterCopy(p Policy, reason string) Copy {
 	to := Target{Exchange: p.RetryExchange, Key: p.DeadLetter, Queue: p.DeadLetter}
-	return []Step{Copy{To: to, Purpose: ForDeadLetter}, p.settleOriginal()}
+	return Copy{To: to, Purpose: ForDeadLetter, Reason: reason}
 }
 
 // again is a retry without a delay.
@@ -56,7 +63,7 @@ func retried(f Facts, p Policy) []Step {
 	if p.MaxAttempts == 0 || p.Type == Quorum {
 		return []Step{Reject{Requeue: true}}
 	}
-	return []Step{retryCopy(f, p), p.settleOriginal()}
+	return []Step{retryCopy(f, p), p.settleCopied()}
 }
 
 // paced keeps a message that fails again and again from spinning the broker.
@@ -78,7 +85,7 @@ func delayed(f Facts, d time.Duration, p Policy) []Step {
 			return append([]Step{Warn{WarnDelayDropped}}, again(f, p)...)
 		}
 		steps, d := clamp(d, p.Delay)
-		return append(steps, Later{After: d, Copy: retryCopy(f, p)}, p.settleOriginal())
+		return append(steps, Later{After: d, Copy: retryCopy(f, p)}, p.settleCopied())
 	}
 	steps, d := clamp(d, p.Delay)
 	switch p.Delay.Mode {
@@ -109,8 +116,10 @@ func retryCopy(f Facts, p Policy) Copy {
 	return Copy{To: to, Purpose: ForRetry, Count: f.Attempt}
 }
 
-func (p Policy) settleOriginal() Step {
-	if p.AckOriginal {
+// settleCopied ends an original whose copy is confirmed. A quorum queue acks: its
+// dead-letter route leads to where the copy is.
+func (p Policy) settleCopied() Step {
+	if p.AckOriginal || p.Type == Quorum {
 		return Ack{}
 	}
 	return Reject{}

@@ -219,6 +219,7 @@ func TestDecideClassicDelays(t *testing.T) {
 func TestDecideQuorum(t *testing.T) {
 	t.Parallel()
 	plain, three := policy(settle.Quorum), policy(settle.Quorum, capped(3))
+	ours := policy(settle.Quorum, capped(3), func(p *settle.Policy) { p.EndsSpent = true })
 	ttl := policy(settle.Quorum, capped(3), waitingQueue())
 	hold := policy(settle.Quorum, capped(3), strategy(settle.Delay{Strategy: "hold", Mode: settle.ModeHold}))
 	native := policy(settle.Quorum, capped(3), strategy(settle.Delay{Strategy: "native", Mode: settle.ModeNative}))
@@ -241,7 +242,7 @@ func TestDecideQuorum(t *testing.T) {
 		},
 		{"retry below the cap requeues and the server counts", three, first, answer(retry), []settle.Step{requeued}},
 		{"retry at the cap requeues past the server's limit", three, last, answer(retry), []settle.Step{requeued}},
-		{"retry at the cap rejects when copies have counted", three, counted, answer(retry), []settle.Step{rejected}},
+		{"retry at the cap ends by a copy when copies have counted", three, counted, answer(retry), []settle.Step{deadCopy(), settle.Ack{}}},
 		{"retry below the cap requeues although copies have counted", three, settle.Facts{Attempt: 2, Counted: 1}, answer(retry), []settle.Step{requeued}},
 		{"retry_after without a delay requeues at once and warns", three, first, after(time.Second), []settle.Step{dropped, requeued}},
 		{"retry_after with a timer publishes nothing either", timer, first, after(time.Second), []settle.Step{dropped, requeued}},
@@ -269,7 +270,10 @@ func TestDecideQuorum(t *testing.T) {
 			settle.Facts{Attempt: 10, Redelivered: true}, after(time.Millisecond), []settle.Step{settle.Wait{For: time.Millisecond}, storm, requeued},
 		},
 		{"retry_after at the cap never waits again", ttl, last, after(time.Second), []settle.Step{requeued}},
-		{"retry_after at the cap rejects when copies have counted", ttl, counted, after(time.Second), []settle.Step{rejected}},
+		{"retry_after at the cap ends by a copy when copies have counted", ttl, counted, after(time.Second), []settle.Step{deadCopy(), settle.Ack{}}},
+		{"retry at the cap ends by a copy where the spec says so", ours, last, answer(retry), []settle.Step{deadCopy(), settle.Ack{}}},
+		{"retry below the cap is a requeue there too", ours, first, answer(retry), []settle.Step{requeued}},
+		{"drop is left to the server there too", ours, last, answer(drop), []settle.Step{rejected}},
 	})
 }
 

@@ -89,6 +89,9 @@ func quorumSections() []docSection {
 		everyOutcome("Neither `max_attempts` nor `delay`",
 			"Since RabbitMQ 4.0 a quorum queue without a limit of its own drops a message at\nits 21st return, or dead-letters it when the queue has a dead-letter route.", spec.Queue{Type: spec.Quorum}),
 		everyOutcome("`max_attempts: 3` with `dead_letter`", "", spec.Queue{Type: spec.Quorum, MaxAttempts: 3, DeadLetter: "orders.dead"}),
+		everyOutcome("`max_attempts: 3` with `dead_letter` and `dead_letter_by: rsctl`",
+			"An attempt that ends with the process is counted by the server alone, which\nstill moves a message past its limit itself.",
+			spec.Queue{Type: spec.Quorum, MaxAttempts: 3, DeadLetter: "orders.dead", DeadLetterBy: spec.DeadLetterByRsctl}),
 		everyOutcome("`max_attempts: 1` with `dead_letter`", "", spec.Queue{Type: spec.Quorum, MaxAttempts: 1, DeadLetter: "orders.dead"}),
 	}
 }

@@ -28,6 +28,7 @@ func drawPolicy(t *rapid.T) settle.Policy {
 	if p.Type == settle.Classic && rapid.Bool().Draw(t, "publisher") {
 		p.RetryExchange = "retries"
 	}
+	p.EndsSpent = p.Type == settle.Quorum && p.MaxAttempts > 0 && rapid.Bool().Draw(t, "ends spent")
 	p.Delay = drawDelay(t, p.Type)
 	if rapid.Bool().Draw(t, "backoff") {
 		p.Backoff = &settle.Backoff{
@@ -220,10 +221,12 @@ func TestTheProcessHoldsCopiesOfClassicQueuesOnly(t *testing.T) {
 	})
 }
 
-func TestQuorumQueuesPublishNothingButDelayedCopies(t *testing.T) {
+func TestQuorumQueuesPublishNothingButDelayedCopiesAndDeadLetters(t *testing.T) {
 	eachDecision(t, func(t *rapid.T, d decision) {
+		ours := d.policy.EndsSpent || d.facts.Counted > 0
 		for _, c := range copies(d.want) {
-			if d.policy.Type == settle.Quorum && c.Purpose != settle.ForDelay {
+			dead := c.Purpose == settle.ForDeadLetter && ours && d.facts.Attempt >= d.policy.MaxAttempts
+			if d.policy.Type == settle.Quorum && c.Purpose != settle.ForDelay && !dead {
 				t.Fatalf("a quorum queue published %#v", c)
 			}
 		}

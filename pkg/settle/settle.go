@@ -27,7 +27,11 @@ type Policy struct {
 	Queue       string
 	Type        Type
 	MaxAttempts int    // 0: no cap
+	MaxBody     int64  // bytes of the largest body that a hook gets; 0: any
 	DeadLetter  string // queue name; "": none
+	// EndsSpent says that the spent messages of a quorum queue end by a copy of
+	// ours, which says why, and not by the server's delivery limit.
+	EndsSpent bool
 	// Limit is the delivery limit of a quorum queue, and OwnRoute says that its
 	// own arguments give what is dropped, or past the limit, somewhere to go.
 	Limit    Limit
@@ -157,6 +161,8 @@ type (
 		Purpose Purpose
 		// Count goes into x-ruststream-retry-count; not used for a dead letter.
 		Count int
+		// Reason says why on a dead letter; "" is that its attempts are spent.
+		Reason string
 	}
 	// Later hands a copy to the in-process timer, which publishes it After the
 	// original has been settled.

@@ -36,6 +36,9 @@ func Table(p Policy) []Row {
 	if row, ok := clampedRow(p); ok {
 		rows = append(rows, row)
 	}
+	if row, ok := oversizedRow(p); ok {
+		rows = append(rows, row)
+	}
 	return rows
 }
 
@@ -128,6 +131,15 @@ func clampedRow(p Policy) (Row, bool) {
 	when := "more than " + inWords(p.Delay.Max)
 	steps := Decide(facts, answer, p)
 	return Row{"retry_after", when, facts, answer, steps, Then(facts, steps, p)}, true
+}
+
+// oversizedRow shows a body that no hook gets.
+func oversizedRow(p Policy) (Row, bool) {
+	if p.MaxBody == 0 {
+		return Row{}, false
+	}
+	facts, steps := Facts{Attempt: 1}, DecideOversized(p)
+	return Row{"none", "a body over max_body", facts, hooks.Outcome{Verdict: hooks.Drop}, steps, Then(facts, steps, p)}, true
 }
 
 func (r Row) endsLike(o Row) bool {

@@ -20,6 +20,7 @@ func (d *decoder) spec() *Spec {
 		Dir:             d.options.Dir,
 		Broker:          d.broker(d.root.get("broker")),
 		DeclareTopology: top.boolean("declare_topology", false),
+		MaxInMemory:     top.size("max_in_memory", DefaultMaxInMemory),
 	}
 	if n := d.root.get("declare_topology"); n != nil && n.broken || d.root.seen["declare_topology"] {
 		s.badDeclare = true

@@ -16,8 +16,8 @@ func (d *decoder) handler(n *node) *Handler {
 		Pos:           n.pos,
 		Timeout:       f.duration("timeout", 30*time.Second),
 		OnUnavailable: f.text("on_unavailable"),
-		Reply:         f.boolean("reply", false),
 	}
+	h.Reply, h.ReplyTo = d.reply(f)
 	if h.OnUnavailable == "" {
 		h.OnUnavailable = "pause"
 	}
@@ -29,6 +29,22 @@ func (d *decoder) handler(n *node) *Handler {
 		d.http(h, f)
 	}
 	return h
+}
+
+// reply returns whether answers are published, and the patterns of the addresses
+// that may get them beside those that the server makes.
+func (d *decoder) reply(f fields) (bool, []string) {
+	n := f.n.get("reply")
+	if n == nil || n.kind != mapping {
+		return f.boolean("reply", false), nil
+	}
+	var to []string
+	for _, item := range list(n.get("to")) {
+		if item.kind == scalar && d.shortText(item) {
+			to = append(to, item.value)
+		}
+	}
+	return true, to
 }
 
 // kind returns the one kind of a handler, or "" with a problem reported.
@@ -58,12 +74,28 @@ func (d *decoder) process(h *Handler, f fields) {
 		h.Dir = dir
 	}
 	h.Env = d.pairs(f.n.get("env"), "RSCTL_")
+	h.InheritOnly = f.inheritOnly("inherit_env")
 	h.KillGrace = f.delay("kill_grace", 5*time.Second)
 	h.ExitCodes = d.codes(f.n.get("exit_codes"), 0, 255)
 	if h.Kind == Worker {
 		h.Processes = f.integer("processes", 0)
 		h.Pipeline = f.integer("pipeline", 1)
 	}
+}
+
+// inheritOnly reads a list of variables, or a bool: true is nil, which is all.
+func (f fields) inheritOnly(key string) []string {
+	n := f.n.get(key)
+	if n == nil || n.broken || n.kind != sequence && f.boolean(key, true) {
+		return nil
+	}
+	names := []string{}
+	for _, item := range list(n) {
+		if !item.broken && item.kind == scalar {
+			names = append(names, item.value)
+		}
+	}
+	return names
 }
 
 // command reads program and arguments. No shell will split them, so one item
@@ -112,6 +144,7 @@ func (d *decoder) http(h *Handler, f fields) {
 	h.Headers = d.pairs(f.n.get("headers"), "rsctl-")
 	h.Statuses = d.codes(f.n.get("statuses"), 200, 599)
 	h.MaxRetryAfter = f.duration("max_retry_after", time.Hour)
+	h.NoKeepAlive = !f.boolean("keep_alive", true)
 	h.TLS = d.tls(f.n.get("tls"))
 	h.Secrets = d.secrets(f.n.get("secret"))
 	if len(h.Secrets) > 0 {

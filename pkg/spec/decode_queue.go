@@ -158,6 +158,7 @@ func (d *decoder) retries(q *Queue, f fields) {
 	if v := f.scalar("dead_letter"); v != nil {
 		q.DeadLetter = d.name(v, reserve)
 	}
+	q.DeadLetterBy = DeadLetterBy(f.text("dead_letter_by"))
 	q.RetryOriginal = RejectOriginal
 	if f.text("retry_original") == string(AckOriginal) {
 		q.RetryOriginal = AckOriginal
@@ -193,6 +194,7 @@ func (d *decoder) consuming(q *Queue, f fields) {
 	q.Prefetch = f.integer("prefetch", defaultPrefetch(q))
 	q.OrderedBy = orderedBy(f.text("ordered_by"))
 	q.Rate = d.rate(f.scalar("rate"))
+	q.MaxBody = f.size("max_body", 0)
 	if n := f.n.get("breaker"); n != nil && n.kind == mapping {
 		b := d.fields(n)
 		q.Breaker = &Breaker{Failures: b.integer("failures", 1), Cooldown: b.duration("cooldown", 30*time.Second)}

@@ -156,7 +156,7 @@ func TestEverythingReachesTheSpec(t *testing.T) {
 	if want := []Text{{"a", "***"}, {"from-file", "${file:secret.txt}"}}; !reflect.DeepEqual(h.Secrets, want) || *h.Secret != want[0] {
 		t.Errorf("secrets: %#v", h.Secrets)
 	}
-	if h.MaxRetryAfter != 24*time.Hour || !h.Reply || h.Statuses[1].Outcome.Delay != time.Minute {
+	if h.MaxRetryAfter != 24*time.Hour || !h.NoKeepAlive || !h.Reply || h.Statuses[1].Outcome.Delay != time.Minute {
 		t.Errorf("http handler: %+v", h)
 	}
 	if w := s.Queue("mail"); w.Concurrency != 4 || w.Handler.Processes != 2 || w.Handler.Pipeline != 8 || w.Delay.Max != time.Minute {

@@ -15,6 +15,7 @@ type Spec struct {
 	Dir             string // absolute; relative commands and files resolve against it
 	Broker          Broker
 	DeclareTopology bool
+	MaxInMemory     int64 // bytes of bodies that are handled at a time
 	Exchanges       []Exchange
 	Queues          []Queue
 
@@ -92,6 +93,7 @@ type Queue struct {
 
 	MaxAttempts    int    // 1 or more; 0: no cap
 	DeadLetter     string // queue name; "": none
+	DeadLetterBy   DeadLetterBy
 	RetryOriginal  RetryOriginal
 	RetryPublisher *RetryPublisher
 	Delay          *Delay   // nil: none declared
@@ -102,6 +104,7 @@ type Queue struct {
 	OrderedBy   *OrderedBy
 	Batch       *Batch
 	Rate        float64 // hook calls per second; 0: no limit
+	MaxBody     int64   // bytes; a larger message ends without its hook. 0: no limit
 	Breaker     *Breaker
 	Consumer    Consumer
 	Handler     *Handler // nil: topology only
@@ -130,6 +133,17 @@ type Binding struct {
 	Arguments  map[string]any
 	Pos        Pos
 }
+
+// DeadLetterBy says who moves the spent messages of a quorum queue; "" is
+// DeadLetterByServer. On a classic queue it is always rsctl.
+type DeadLetterBy string
+
+// The server moves a message past its delivery limit, at most once and without a
+// reason of ours; rsctl publishes a copy that says why, at least once.
+const (
+	DeadLetterByServer DeadLetterBy = "server"
+	DeadLetterByRsctl  DeadLetterBy = "rsctl"
+)
 
 // RetryOriginal says how the original ends once its copy is confirmed.
 type RetryOriginal string
@@ -211,25 +225,30 @@ type Handler struct {
 	Timeout time.Duration // of one call; default 30s
 
 	// exec and worker
-	Command   []Text // program and arguments; no shell
-	Dir       string // absolute working directory; default the spec's
-	Env       []EnvVar
-	KillGrace time.Duration // from SIGTERM to SIGKILL; default 5s
-	ExitCodes []CodeRule    // exec
-	Processes int           // worker; 0: as concurrency
-	Pipeline  int           // worker; default 1
+	Command []Text // program and arguments; no shell
+	Dir     string // absolute working directory; default the spec's
+	Env     []EnvVar
+	// InheritOnly names the variables of rsctl's own environment that the process
+	// gets; nil: all of them.
+	InheritOnly []string
+	KillGrace   time.Duration // from SIGTERM to SIGKILL; default 5s
+	ExitCodes   []CodeRule    // exec
+	Processes   int           // worker; 0: as concurrency
+	Pipeline    int           // worker; default 1
 
 	// http
 	URL           Text
 	Headers       []EnvVar
 	Statuses      []CodeRule
 	MaxRetryAfter time.Duration // cap on Retry-After; default 1h
+	NoKeepAlive   bool          // keep_alive: false, a connection for each request
 	Secret        *Text         // signs requests; the first of Secrets
 	Secrets       []Text        // all that sign, more than one while a secret is replaced
 	TLS           *TLS          // client certificate and CA of the endpoint
 
 	OnUnavailable string // pause or retry
 	Reply         bool
+	ReplyTo       []string // further reply addresses; * stands for any characters
 }
 
 // EnvVar is one name and value: an environment variable or an HTTP header.

@@ -108,6 +108,7 @@ func (c *compiler) queue(q *spec.Queue) {
 	if q.RetryPublisher != nil {
 		c.refer(q.RetryPublisher.Exchange, q, q.At("retry_publisher"))
 	}
+	c.out.Trips = append(c.out.Trips, trips(q)...)
 	if copiesByDefault(q) {
 		c.out.DefaultCopies = append(c.out.DefaultCopies, q.Name)
 	}
@@ -123,9 +124,12 @@ func copiesByDefault(q *spec.Queue) bool {
 	return copies(p) && p.RetryExchange == ""
 }
 
-// copies reports whether retries of a queue leave as copies that do not wait on
-// the broker: under a cap, and from the in-process timer.
+// copies reports whether a queue has copies that do not wait on the broker: of
+// retries under a cap, from the in-process timer, and dead letters.
 func copies(p settle.Policy) bool {
+	if p.Type == settle.Quorum {
+		return p.DeadLetter != "" && (p.EndsSpent || p.Delay != nil && p.Delay.Mode == settle.ModeCopy)
+	}
 	timer := p.Delay == nil || p.Delay.Mode == settle.ModeTimer
 	return p.Type == settle.Classic && (p.MaxAttempts > 0 || timer)
 }

@@ -10,6 +10,7 @@ func (t *Topology) Shared() *Topology {
 	shared := *t
 	shared.Queues = slices.DeleteFunc(slices.Clone(t.Queues), func(q Queue) bool { return q.Exclusive })
 	shared.Bindings = slices.DeleteFunc(slices.Clone(t.Bindings), func(b Binding) bool { return !b.ToExchange && t.exclusive(b.Destination) })
+	shared.Trips = slices.DeleteFunc(slices.Clone(t.Trips), func(trip Trip) bool { return t.exclusive(trip.To) })
 	return &shared
 }
 

@@ -12,7 +12,9 @@ func Policy(q *spec.Queue) settle.Policy {
 		Type:        settle.Type(q.Type),
 		MaxAttempts: q.MaxAttempts,
 		DeadLetter:  q.DeadLetter,
+		EndsSpent:   q.Type == spec.Quorum && q.DeadLetterBy == spec.DeadLetterByRsctl,
 		OwnRoute:    q.DeadLetterExchange != nil,
+		MaxBody:     q.MaxBody,
 		AckOriginal: q.RetryOriginal == spec.AckOriginal,
 		Delay:       delayPolicy(q),
 	}

@@ -25,6 +25,8 @@ type Topology struct {
 	// DefaultCopies are the queues whose copies the runtime publishes to the
 	// default exchange, for which it needs write permission on amq.default.
 	DefaultCopies []string
+	// Trips are the ways of copies that must lead somewhere on the broker.
+	Trips []Trip
 }
 
 // Role says why an object is there.
@@ -125,6 +127,11 @@ func (t *Topology) For(queue string) *Topology {
 	}
 	if slices.Contains(t.DefaultCopies, queue) {
 		part.DefaultCopies = []string{queue}
+	}
+	for _, trip := range t.Trips {
+		if trip.Queue == queue {
+			part.Trips = append(part.Trips, trip)
+		}
 	}
 	return part
 }

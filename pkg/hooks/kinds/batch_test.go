@@ -131,3 +131,22 @@ func FuzzBatchAnswer(f *testing.F) {
 		}
 	})
 }
+
+// What is said twice in the answer to a batch of an endpoint, which has no id, is
+// not said at all.
+func TestABatchAnswerThatSaysAThingTwiceIsNone(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		`{"outcome":"ack","outcome":"drop"}`:                                         "malformed answer: outcome is there twice",
+		`{"outcomes":[{"outcome":"ack"}],"outcomes":[{"outcome":"ack"}]}`:            "malformed answer: outcomes is there twice",
+		`{"outcomes":[{"outcome":"ack","outcome":"ack"},{"outcome":"ack"}]}`:         "malformed answer: outcome is there twice",
+		`{"id":"1","id":"1","outcome":"ack"}`:                                        "malformed answer: it has two ids",
+		`{"outcome":"ack"}{"outcome":"drop"}`:                                        "malformed answer: no JSON object",
+		`{"outcomes":[{"id":"1","id":"2","outcome":"ack"},{"outcome":"ack"}],"a":1}`: "malformed answer: id is there twice",
+	} {
+		got := batchAnswer([]byte(answer), 2)
+		if len(got) != 2 || got[0].Verdict != hooks.Failed || !strings.HasPrefix(got[0].Reason, want) {
+			t.Errorf("%s: %+v, want %q", answer, got, want)
+		}
+	}
+}

@@ -57,7 +57,7 @@ func newCommand(h *spec.Handler, o Options) (*command, error) {
 		}
 		c.argv = append(c.argv, arg.Value)
 	}
-	c.env, c.path = baseEnv(o.Env, h.Env)
+	c.env, c.path = baseEnv(inheritable(o.Env, h.InheritOnly), h.Env)
 	return c, nil
 }
 

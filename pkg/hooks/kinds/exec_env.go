@@ -34,7 +34,7 @@ var fixedNames = []string{
 func baseEnv(inherited []string, own []spec.EnvVar) (env []string, path string) {
 	path = defaultPath
 	add := func(name, value string) {
-		if slices.Contains(fixedNames, name) || strings.HasPrefix(name, headerPrefix) || strings.ContainsRune(value, 0) {
+		if slices.Contains(fixedNames, name) || slices.Contains(fixedNames, strings.TrimSuffix(name, omittedSuffix)) || strings.HasPrefix(name, headerPrefix) || strings.ContainsRune(value, 0) {
 			return
 		}
 		if name == "PATH" {
@@ -52,6 +52,20 @@ func baseEnv(inherited []string, own []spec.EnvVar) (env []string, path string) 
 		add(v.Name, v.Value.Value)
 	}
 	return slices.Clip(env), path
+}
+
+// inheritable is what of env a handler may have; only is nil when that is all.
+func inheritable(env, only []string) []string {
+	if only == nil {
+		return env
+	}
+	var out []string
+	for _, kv := range env {
+		if name, _, _ := strings.Cut(kv, "="); slices.Contains(only, name) {
+			out = append(out, kv)
+		}
+	}
+	return out
 }
 
 // environ collects the variables of one delivery.
@@ -75,6 +89,10 @@ func deliveryEnv(base []string, dir string, m *hooks.Message) environ {
 			seen = make(map[string]bool, len(m.Headers))
 		}
 		seen[variable] = true
+		if strings.HasSuffix(variable, omittedSuffix) {
+			e.leaveOut(variable, len(headerText(m.Headers[name]))) // only rsctl sets marks
+			continue
+		}
 		e.header(variable, headerText(m.Headers[name]))
 	}
 	if e.omitted > 0 {
@@ -128,12 +146,23 @@ func (e *environ) set(name, value string) {
 
 func (e *environ) header(name, value string) {
 	if len(value) > maxEnvValue || len(name)+len(value) > e.left || strings.IndexByte(value, 0) >= 0 {
-		e.omitted++
-		name, value = name+omittedSuffix, strconv.Itoa(len(value))
-		if len(name)+len(value) > e.left {
-			return
-		}
+		e.leaveOut(name, len(value))
+		return
 	}
+	e.add(name, value)
+}
+
+// leaveOut counts a header and leaves a mark with its size. No header becomes a
+// variable with the suffix of a mark, so that a mark is never a publisher's.
+func (e *environ) leaveOut(name string, size int) {
+	e.omitted++
+	name, value := name+omittedSuffix, strconv.Itoa(size)
+	if len(name)+len(value) <= e.left {
+		e.add(name, value)
+	}
+}
+
+func (e *environ) add(name, value string) {
 	e.left -= len(name) + len(value) + 2
 	e.vars = append(e.vars, name+"="+value)
 }

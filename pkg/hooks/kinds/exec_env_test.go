@@ -5,6 +5,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -188,5 +189,57 @@ func TestExecEnvironmentTooLarge(t *testing.T) {
 	_, err := newHook(t, h, Options{Env: over}).Handle(t.Context(), hooks.Message{})
 	if !errors.Is(err, hooks.ErrUnavailable) || !errors.Is(err, syscall.E2BIG) {
 		t.Errorf("Handle() error = %v, want unavailable: argument list too long", err)
+	}
+}
+
+// What a handler does not need it need not get: the broker's password is in
+// rsctl's environment.
+func TestInheritEnvKeepsTheRestBack(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		only []string
+		want string
+	}{
+		{"all, by default", nil, "AMQP_URL LANG PATH RSCTL_QUEUE SHOP"},
+		{"named ones", []string{"PATH", "LANG", "MISSING"}, "LANG PATH RSCTL_QUEUE SHOP"},
+		{"none", []string{}, "RSCTL_QUEUE SHOP"},
+	} {
+		for _, kind := range []spec.HandlerKind{spec.Exec, spec.Worker} {
+			h := execHandler(t, "/bin/sh", "-c", `/usr/bin/env | /usr/bin/cut -d= -f1 | /usr/bin/grep -xE 'AMQP_URL|LANG|PATH|RSCTL_QUEUE|SHOP' | /usr/bin/sort > got; [ -e "/dev/fd/4" ] || { read -r line; echo '{"id":"1","outcome":"ack"}'; }`)
+			h.Kind, h.InheritOnly = kind, tt.only
+			h.Env = []spec.EnvVar{{Name: "SHOP", Value: spec.Text{Value: "a"}}}
+			env := []string{"AMQP_URL=amqp://u:secret@h/", "LANG=C", "PATH=/usr/bin:/bin"}
+			hook := newHook(t, h, Options{Env: env, Queue: "orders"})
+			if got := handleWith(t, hook, hooks.Message{Queue: "orders"}); got.Verdict != hooks.Ack {
+				t.Fatalf("%s, %s: %+v, want an ack", tt.name, kind, got)
+			}
+			if got := strings.Join(strings.Fields(readFile(t, h.Dir+"/got")), " "); got != tt.want {
+				t.Errorf("%s, %s: the process has %q, want %q", tt.name, kind, got, tt.want)
+			}
+		}
+	}
+}
+
+// A handler that trusts a mark must not be told of one by the publisher.
+func TestAMessageCannotForgeTheMarkOfAnOmittedHeader(t *testing.T) {
+	t.Parallel()
+	big := strings.Repeat("x", maxEnvValue+1)
+	m := hooks.Message{Queue: "q", Headers: map[string]any{
+		"big": big, "big-omitted": "forged", "Big_Omitted": "forged", "here": "1", "here.omitted": "forged",
+		"here_omitted_omitted": big, "s_omitted": "forged",
+	}}
+	got := environment(t, execHandler(t, "x"), Options{}, m)
+	wantEnv(t, got, map[string]string{
+		"RSCTL_HEADER_BIG_OMITTED": strconv.Itoa(len(big)), "RSCTL_HEADER_HERE": "1",
+		"RSCTL_HEADER_BIG_OMITTED_OMITTED": "6", "RSCTL_HEADERS_OMITTED": "5",
+	})
+	if mark, there := got["RSCTL_HEADER_HERE_OMITTED"]; there {
+		t.Errorf("a header that is there is marked as omitted: %s", mark)
+	}
+	for name, value := range got {
+		if value == "forged" {
+			t.Errorf("%s is the publisher's", name)
+		}
 	}
 }

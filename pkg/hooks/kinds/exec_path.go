@@ -107,7 +107,9 @@ func (c *command) explainStart(path string, err error) error {
 		return fmt.Errorf("%w: the arguments and the inherited environment are larger than the kernel allows", err)
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return fmt.Errorf("%w: raise ulimit -n or lower concurrency", err)
-	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM):
+	case errors.Is(err, syscall.EAGAIN):
+		return fmt.Errorf("cannot start a process: %w: raise the limit of processes (ulimit -u, or that of the container) or lower concurrency", err)
+	case errors.Is(err, syscall.ENOMEM):
 		return fmt.Errorf("cannot start a process: %w", err)
 	}
 	return err

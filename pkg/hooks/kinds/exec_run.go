@@ -165,8 +165,8 @@ func (r *running) wait(ctx context.Context, grace time.Duration) (status syscall
 	return status, stopped, err
 }
 
-// waitFor waits for the end of a child of ours.
-func waitFor(pid int) (status syscall.WaitStatus, err error) {
+// waitBlocking waits for the end of a child of ours, with a thread of its own.
+func waitBlocking(pid int) (status syscall.WaitStatus, err error) {
 	for {
 		if _, err = syscall.Wait4(pid, &status, 0, nil); err != syscall.EINTR {
 			return status, err

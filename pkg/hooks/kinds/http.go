@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -54,7 +55,8 @@ type endpoint struct {
 	dial       dialFunc
 	proxy      func(*http.Request) (*url.URL, error)
 	transports transports
-	wire       *wire // nil: every request takes a transport
+	framed     atomic.Bool // the last answer of a transport came over HTTP/2
+	wire       *wire       // nil: every request takes a transport
 	warn       *rate.Sometimes
 }
 
@@ -124,20 +126,20 @@ func (e *endpoint) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, 
 	if err != nil {
 		return e.failure(ctx, err)
 	}
-	defer res.Body.Close()
+	defer res.close()
 	// An endpoint that ends its work because we have hung up may still say 200,
 	// and over TLS that answer can come in while the connection is closing.
 	if ctx.Err() != nil {
 		return hooks.Outcome{Reason: stopReason(ctx, e.h.Timeout)}, nil
 	}
-	if err := e.proxySays(res); err != nil {
+	if err := e.proxySays(res.Response); err != nil {
 		return hooks.Outcome{}, err
 	}
-	o := e.outcome(res)
+	o := res.trusted(ctx, e.outcome(res.Response))
 	if e.h.Reply && o.Verdict == hooks.Ack {
-		return e.withReply(ctx, res, o), nil
+		return e.withReply(ctx, res.Response, o), nil
 	}
-	return e.explained(res, o), nil
+	return e.explained(res.Response, o), nil
 }
 
 // explained reads what is left of res and adds the reason of an outcome that has
@@ -151,39 +153,54 @@ func (e *endpoint) explained(res *http.Response, o hooks.Outcome) hooks.Outcome 
 }
 
 // send posts m.
-func (e *endpoint) send(ctx context.Context, m *hooks.Message) (*http.Response, error) {
+func (e *endpoint) send(ctx context.Context, m *hooks.Message) (answer, error) {
 	return e.post(ctx, e.fields(m), m.Body, func() string { return webhookID(m) })
 }
 
 // post sends a request, signed with the id if there is a secret.
-func (e *endpoint) post(ctx context.Context, fields []field, body []byte, id func() string) (*http.Response, error) {
+func (e *endpoint) post(ctx context.Context, fields []field, body []byte, id func() string) (answer, error) {
 	if len(e.signers) > 0 {
 		var err error
 		if fields, err = e.signers.sign(fields, id(), body, time.Now()); err != nil {
-			return nil, err
+			return answer{}, err
 		}
 	}
+	out := outgoing{fields: fields, body: body, last: e.h.NoKeepAlive || mayBeRequest(body)}
 	if e.wire != nil && len(body) <= maxWireBody {
-		return e.wire.post(ctx, fields, body)
+		return e.wire.post(ctx, &out)
 	}
-	return e.transports.post(e.request(ctx, fields, body))
+	a, err := e.transport(ctx, &out)
+	if err == nil {
+		e.framed.Store(a.ProtoMajor == 2)
+	}
+	return a, err
 }
 
 // request is the POST as the transport takes it.
-func (e *endpoint) request(ctx context.Context, fields []field, data []byte) *http.Request {
+func (e *endpoint) request(ctx context.Context, out *outgoing) *http.Request {
 	req := &http.Request{
 		Method: http.MethodPost, URL: e.url, Host: e.host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: make(http.Header, len(fields)), Body: http.NoBody, ContentLength: int64(len(data)),
+		Header: make(http.Header, len(out.fields)), Body: http.NoBody, ContentLength: int64(len(out.body)),
+		Close: out.last && !e.framed.Load(),
 	}
-	for _, f := range fields {
+	for _, f := range out.fields {
 		req.Header[f.name] = []string{f.value}
 	}
-	if len(data) > 0 {
-		body := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
-		req.Body, _ = body()
-		req.GetBody = body
+	if len(out.body) > 0 {
+		req.GetBody = bodyOf(out.body)
+		req.Body, _ = req.GetBody()
 	}
 	return req.WithContext(ctx)
+}
+
+// bodyOf returns what makes a reader of data for each time it is sent. A large one
+// is counted; a small one is taken at once, together with the headers.
+func bodyOf(data []byte) func() (io.ReadCloser, error) {
+	if len(data) <= maxWireBody {
+		return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
+	}
+	left := new(atomic.Int64)
+	return func() (io.ReadCloser, error) { return newCountedBody(data, left), nil }
 }
 
 // Check implements [hooks.Checker]: the host's name resolves, or the socket is

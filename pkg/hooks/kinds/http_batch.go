@@ -31,18 +31,21 @@ func (e *endpoint) HandleBatch(ctx context.Context, ms []hooks.Message) ([]hooks
 		}
 		return forAll(o, len(ms)), nil
 	}
-	defer res.Body.Close()
-	if err := e.proxySays(res); err != nil {
+	defer res.close()
+	if err := e.proxySays(res.Response); err != nil {
 		return nil, err
 	}
-	each := e.batchOutcomes(res, len(ms))
+	each := e.batchOutcomes(res.Response, len(ms))
+	for i, o := range each {
+		each[i] = res.trusted(ctx, o)
+	}
 	if ctx.Err() != nil { // as for one message, with a body that has to be read
 		return forAll(hooks.Outcome{Reason: stopReason(ctx, e.h.Timeout)}, len(ms)), nil
 	}
 	return each, nil
 }
 
-func (e *endpoint) sendBatch(ctx context.Context, ms []hooks.Message) (*http.Response, error) {
+func (e *endpoint) sendBatch(ctx context.Context, ms []hooks.Message) (answer, error) {
 	body := append(make([]byte, 0, batchSize(ms)), '[')
 	body = append(appendMessages(body, ms, ','), ']')
 	return e.post(ctx, e.batchFields(ms), body, func() string { return batchID(ms) })

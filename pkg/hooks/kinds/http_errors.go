@@ -21,6 +21,9 @@ var unreachable = []error{
 	syscall.ENOBUFS, syscall.ENOMEM, syscall.EPERM, syscall.EACCES,
 }
 
+// errUnasked is about what a server sends before it can have read the request.
+var errUnasked = errors.New("the endpoint speaks before it is asked: is that HTTP?")
+
 // failure tells an endpoint that cannot have seen the request, which is not the
 // message's fault, from an exchange that failed.
 func (e *endpoint) failure(ctx context.Context, err error) (hooks.Outcome, error) {

@@ -143,17 +143,23 @@ func (s *headerSet) message(m *hooks.Message) {
 		seen[key] = true
 		raw := headerText(m.Headers[name])
 		value := escapeValue(raw[:min(len(raw), maxHTTPValue+1)])
-		if len(value) > maxHTTPValue || len(key)+len(value) > s.left {
+		if len(value) > maxHTTPValue || len(key)+len(value) > s.left || markLike(key) {
 			s.omitted++
 			key, value = key+"-Omitted", strconv.Itoa(len(raw))
-			if seen[key] || len(key)+len(value) > s.left {
+			if len(key)+len(value) > s.left {
 				continue
 			}
-			seen[key] = true
 		}
 		s.left -= len(key) + len(value)
 		s.fields = append(s.fields, field{key, value})
 	}
+}
+
+// markLike reports whether an endpoint could take a header for the mark of one
+// that was left out: only rsctl sets marks. Some servers do not tell "-" and "_"
+// in a name apart.
+func markLike(key string) bool {
+	return strings.HasSuffix(key, "-omitted") || strings.HasSuffix(key, "_omitted")
 }
 
 // trace passes a trace context on, unless the spec sets one.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -201,4 +202,25 @@ func TestHTTPOwnHeaders(t *testing.T) {
 		h.Headers = []spec.EnvVar{{Name: "Content-Type", Value: spec.Text{Value: "application/x-order"}}}
 	})
 	wantHeaders(t, own, map[string]string{"Content-Type": "text/plain"})
+}
+
+// The same for an endpoint; many servers see HTTP_RSCTL_HEADER_BIG_OMITTED.
+func TestAMessageCannotForgeTheMarkOfAnOmittedHTTPHeader(t *testing.T) {
+	t.Parallel()
+	big := strings.Repeat("x", maxHTTPValue+1)
+	r := capture(t, hooks.Message{Headers: map[string]any{
+		"big": big, "Big-Omitted": "forged", "big_omitted": "forged", "here": "1", "HERE-OMITTED": "forged", "s-omitted": "forged",
+	}}, nil)
+	wantHeaders(t, r, map[string]string{
+		"RSCTL-Header-Big-Omitted": strconv.Itoa(len(big)), "RSCTL-Header-Here": "1",
+		"RSCTL-Header-Big-Omitted-Omitted": "6", "RSCTL-Headers-Omitted": "5",
+	})
+	for name, values := range r.Header {
+		if len(values) != 1 || values[0] == "forged" {
+			t.Errorf("%s: %.40q", name, values)
+		}
+	}
+	if r.Header.Get("RSCTL-Header-Here-Omitted") != "" {
+		t.Error("a header that is there is marked as omitted")
+	}
 }

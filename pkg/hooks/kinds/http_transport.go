@@ -74,6 +74,7 @@ func (e *endpoint) newTransport(conf *tls.Config) *http.Transport {
 		MaxIdleConnsPerHost:    e.opts.Concurrency,
 		IdleConnTimeout:        idleFor,
 		DisableCompression:     true,
+		DisableKeepAlives:      e.h.NoKeepAlive,
 		MaxResponseHeaderBytes: maxResponseHeaders,
 	}
 }
@@ -82,24 +83,42 @@ func (e *endpoint) dialTo(ctx context.Context, network, addr string) (net.Conn, 
 	if e.socket != "" {
 		network, addr = "unix", e.socket
 	}
-	return e.dial(ctx, network, addr)
+	conn, err := e.dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	return &keptConn{Conn: conn}, nil
 }
 
-// post sends one request through the transport of the moment. When a kept
+// once is a transport for a single request.
+func (t *transports) once() *http.Transport {
+	transport := t.build()
+	transport.DisableKeepAlives = true
+	return transport
+}
+
+// transport sends one request through the transport of the moment. When a kept
 // connection ends before the first byte of an answer, the server has closed it
-// while it was idle, most likely; the request is then sent once more on another.
-func (t *transports) post(req *http.Request) (*http.Response, error) {
-	transport := t.get()
-	res, kept, err := roundTrip(transport, req)
-	if err == nil || !kept || req.Context().Err() != nil {
-		return res, err
+// while it was idle, most likely; and when it answers that it cannot read a
+// request, what it could not read may have been left there before. The request is
+// then sent once more on another.
+func (e *endpoint) transport(ctx context.Context, out *outgoing) (answer, error) {
+	transport, p := e.transports.get(), &trip{last: out.last}
+	a, err := p.over(transport, e.request(ctx, out))
+	switch {
+	case ctx.Err() != nil:
+		return a, err
+	case err != nil && p.lost(err):
+		e.transports.replace(transport)
+		transport = e.transports.get()
+	case err != nil && p.reused.Load() && noAnswer(err):
+		transport = e.transports.once()
+	case err == nil && p.reused.Load() && aboutLeftovers(a.Response):
+		a.close()
+		transport = e.transports.once()
+	default:
+		return a, err
 	}
-	t.replace(transport)
-	if req.GetBody != nil {
-		if req.Body, err = req.GetBody(); err != nil {
-			return nil, err
-		}
-	}
-	res, _, err = roundTrip(t.get(), req)
-	return res, err
+	p = &trip{last: out.last}
+	return p.over(transport, e.request(ctx, out))
 }

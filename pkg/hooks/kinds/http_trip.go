@@ -1,10 +1,16 @@
 package kinds
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
+	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/textproto"
 	"sync/atomic"
+	"time"
 )
 
 // An unsentError is an error that came before a byte of the request was sent:
@@ -18,32 +24,168 @@ type unsentError struct {
 func (e *unsentError) Error() string { return e.err.Error() }
 func (e *unsentError) Unwrap() error { return e.err }
 
+// sentWithin is how long the end of a request may take after its answer has come,
+// since two goroutines of the transport see to the two.
+const sentWithin = time.Second
+
 // A trip follows one request through a transport, whose goroutines set it.
 type trip struct {
-	asked, got, tunnel, reused, answered atomic.Bool
+	last bool // the connection is not used again
+
+	asked, got, tunnel     atomic.Bool // a connection
+	reused, answered       atomic.Bool
+	refused                atomic.Bool   // what comes on this connection is not the answer
+	early, written, broken atomic.Bool   // the answer, the request
+	informational          atomic.Int32  // responses before the answer
+	wrote                  chan struct{} // after written or broken
+	left                   *atomic.Int64 // bytes of the body that the transport has not taken; nil: not known
+	conn                   atomic.Pointer[keptConn]
 }
 
 type tripKey struct{}
 
-// roundTrip does not use http.Client, which would follow redirects. After an
-// error, kept says that the connection had been used before and that nothing has
-// come back on it.
-func roundTrip(t *http.Transport, req *http.Request) (res *http.Response, kept bool, err error) {
-	var p trip
-	ctx := context.WithValue(req.Context(), tripKey{}, &p)
-	res, err = t.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, p.trace())))
-	if err != nil && p.asked.Load() && !p.got.Load() {
-		err = &unsentError{err, p.tunnel.Load()}
+// over sends the request. It does not use http.Client, which would follow
+// redirects.
+func (p *trip) over(t *http.Transport, req *http.Request) (answer, error) {
+	p.wrote = make(chan struct{}, 1)
+	if b, ok := req.Body.(*countedBody); ok {
+		p.left = b.left
 	}
-	return res, err != nil && p.reused.Load() && !p.answered.Load(), err
+	ctx := context.WithValue(req.Context(), tripKey{}, p)
+	res, err := t.RoundTrip(req.WithContext(httptrace.WithClientTrace(ctx, p.trace())))
+	switch {
+	case p.refused.Load() && err == nil: // what came is about something else
+		a := answer{Response: res, trip: p}
+		a.close()
+		return answer{}, errUnasked
+	case err != nil && p.asked.Load() && !p.got.Load():
+		return answer{}, &unsentError{err, p.tunnel.Load()}
+	case err != nil:
+		return answer{}, err
+	}
+	if p.behind() {
+		p.early.Store(true)
+	}
+	if p.early.Load() || endsUnsure(res) {
+		p.spend()
+	}
+	return answer{Response: res, trip: p}, nil
 }
 
 func (p *trip) trace() *httptrace.ClientTrace {
 	return &httptrace.ClientTrace{
-		GetConn: func(string) { p.asked.Store(true); p.got.Store(false) }, // again when the transport tries again
-		GotConn: func(info httptrace.GotConnInfo) { p.got.Store(true); p.reused.Store(info.Reused) },
+		GetConn: func(string) { // again when the transport tries again
+			p.asked.Store(true)
+			p.got.Store(false)
+			p.refused.Store(false)
+			p.answered.Store(false)
+			p.written.Store(false)
+			p.broken.Store(false)
+		},
+		GotConn: p.gotConn,
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			p.written.Store(info.Err == nil)
+			p.broken.Store(info.Err != nil)
+			select {
+			case p.wrote <- struct{}{}:
+			default:
+			}
+		},
+		GotFirstResponseByte: p.gotFirstByte,
+		Got1xxResponse:       p.informed,
+	}
+}
 
-		GotFirstResponseByte: func() { p.answered.Store(true) },
+// gotFirstByte is called before the transport keeps the connection for others.
+func (p *trip) gotFirstByte() {
+	p.answered.Store(true)
+	switch c := p.conn.Load(); {
+	case c != nil && !c.heard.Load(): // it had come before the request
+		p.refused.Store(true)
+		p.spend()
+	case p.behind():
+		p.early.Store(true)
+		p.spend()
+	}
+}
+
+// informed takes an informational response, which is not the answer.
+func (p *trip) informed(int, textproto.MIMEHeader) error {
+	if p.informational.Add(1) > maxInformational {
+		return errInformational
+	}
+	p.early.Store(false)
+	if c := p.conn.Load(); c != nil {
+		c.spent.Store(p.last)
+	}
+	return nil
+}
+
+func (p *trip) gotConn(info httptrace.GotConnInfo) {
+	p.got.Store(true)
+	p.reused.Store(info.Reused)
+	c := kept(info.Conn)
+	p.conn.Store(c)
+	if c != nil {
+		c.asking.Store(true)
+	}
+	switch {
+	case c == nil:
+	case info.Reused && c.spent.Load():
+		p.refused.Store(true)
+		c.Close()
+	case p.last:
+		p.spend()
+	}
+}
+
+// behind reports whether the transport has not taken the whole body yet, so that
+// nobody can have read it.
+func (p *trip) behind() bool { return p.left != nil && p.left.Load() > 0 }
+
+// lost reports, after an error, that the connection had been used before, and that
+// either nothing has come back on it or the request could not be sent in full, so
+// that what has come back is not about it.
+func (p *trip) lost(err error) bool {
+	var op *net.OpError
+	unwritten := !p.written.Load() || errors.As(err, &op) && op.Op == "write"
+	return p.reused.Load() && (p.refused.Load() || !p.answered.Load() || unwritten)
+}
+
+// whole reports whether the request had been sent in full when the answer came.
+func (p *trip) whole(ctx context.Context) bool {
+	if p.early.Load() || p.written.Load() {
+		return !p.early.Load()
+	}
+	timeout := time.NewTimer(sentWithin)
+	defer timeout.Stop()
+	for waits := true; waits && !p.written.Load() && !p.broken.Load(); {
+		select {
+		case <-p.wrote:
+		case <-timeout.C:
+			waits = false
+		case <-ctx.Done():
+			waits = false
+		}
+	}
+	if !p.written.Load() {
+		p.early.Store(true)
+		p.spend()
+	}
+	return p.written.Load()
+}
+
+// spend gives up the connection once the answer has been read.
+func (p *trip) spend() {
+	if c := p.conn.Load(); c != nil {
+		c.spent.Store(true)
+	}
+}
+
+// end closes a connection that is not to be used again.
+func (p *trip) end() {
+	if c := p.conn.Load(); c != nil && c.spent.Load() {
+		c.Close()
 	}
 }
 
@@ -53,3 +195,65 @@ func tunnelOpened(ctx context.Context) {
 		p.tunnel.Store(true)
 	}
 }
+
+// A keptConn is a transport's connection that can be marked as one over which no
+// other request may go.
+type keptConn struct {
+	net.Conn
+	spent  atomic.Bool
+	asking atomic.Bool // a request is about to be written
+	heard  atomic.Bool // something has come in since its first byte was written
+}
+
+func (c *keptConn) Write(p []byte) (int, error) {
+	if c.asking.CompareAndSwap(true, false) {
+		c.heard.Store(false)
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *keptConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.heard.Store(true)
+	}
+	return n, err
+}
+
+// kept finds the connection below TLS. There is none to mark below HTTP/2, which
+// frames its requests: a body is never taken for one.
+func kept(conn net.Conn) *keptConn {
+	if c, ok := conn.(*tls.Conn); ok && c.ConnectionState().NegotiatedProtocol == "h2" {
+		return nil
+	}
+	for {
+		switch c := conn.(type) {
+		case *keptConn:
+			return c
+		case *tls.Conn:
+			conn = c.NetConn()
+		default:
+			return nil
+		}
+	}
+}
+
+// A countedBody tells how much of it has not been taken.
+type countedBody struct {
+	data *bytes.Reader
+	left *atomic.Int64
+}
+
+func newCountedBody(data []byte, left *atomic.Int64) *countedBody {
+	left.Store(int64(len(data)))
+	return &countedBody{bytes.NewReader(data), left}
+}
+
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.data.Read(p)
+	b.left.Add(-int64(n))
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (b *countedBody) Close() error { return nil }

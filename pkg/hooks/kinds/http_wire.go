@@ -32,6 +32,11 @@ type wire struct {
 // at once, so that nothing needs to read while it is being written.
 const maxWireBody = 32 << 10
 
+// maxInformational is how many 1xx may come before an answer.
+const maxInformational = 5
+
+var errInformational = errors.New("too many informational (1xx) responses")
+
 // newWire returns nil when e's URL is not for a wire.
 func newWire(e *endpoint) *wire {
 	if e.socket != "" {
@@ -52,29 +57,39 @@ func wireTo(e *endpoint, network, addr string) *wire {
 	}
 }
 
-// post sends one request. The response's body must be closed. A kept connection
-// that ends before the first byte of an answer was closed by the server while
-// idle, most likely; the request is then sent once more on a new one.
-func (w *wire) post(ctx context.Context, fields []field, body []byte) (*http.Response, error) {
+// post sends one request. A kept connection that ends before the first byte of an
+// answer was closed by the server while idle, most likely; and what it says it
+// cannot read, by a status or by words that are no HTTP, may have been left there
+// before. The request is then sent once more
+// on a new one.
+func (w *wire) post(ctx context.Context, out *outgoing) (answer, error) {
 	if c := w.pool.get(); c != nil {
-		res, err := w.exchange(ctx, c, fields, body)
-		if err == nil || c.got > 0 || ctx.Err() != nil {
-			return res, err
+		a, err := w.exchange(ctx, c, out)
+		switch {
+		case ctx.Err() != nil, err != nil && c.got > 0 && !noAnswer(err), err == nil && !aboutLeftovers(a.Response):
+			return a, err
+		case err == nil:
+			a.close()
 		}
 	}
 	conn, err := w.e.dial(ctx, w.network, w.addr)
 	if err != nil {
-		return nil, &unsentError{err: err}
+		return answer{}, &unsentError{err: err}
 	}
-	return w.exchange(ctx, newWireConn(conn), fields, body)
+	c := newWireConn(conn)
+	if c.spoken() {
+		conn.Close()
+		return answer{}, &unsentError{err: errUnasked}
+	}
+	return w.exchange(ctx, c, out)
 }
 
-func (w *wire) exchange(ctx context.Context, c *wireConn, fields []field, body []byte) (*http.Response, error) {
+func (w *wire) exchange(ctx context.Context, c *wireConn, out *outgoing) (answer, error) {
 	stop := context.AfterFunc(ctx, func() { c.conn.SetDeadline(time.Unix(1, 0)) })
 	c.got, c.left = 0, maxResponseHeaders
 	// A server may answer and close without reading: its answer counts more
 	// than an error of writing.
-	sent, writeErr := c.send(w.head, fields, body)
+	sent, writeErr := c.send(w.head, out)
 	res, err := c.response()
 	if err != nil {
 		stop()
@@ -85,12 +100,12 @@ func (w *wire) exchange(ctx context.Context, c *wireConn, fields []field, body [
 		case writeErr != nil && c.got == 0:
 			err = writeErr
 		}
-		return nil, err
+		return answer{}, err
 	}
 	c.left = math.MaxInt64
-	reuse := writeErr == nil && !res.Close && res.StatusCode != http.StatusSwitchingProtocols
+	reuse := writeErr == nil && !res.Close && !out.last && !endsUnsure(res)
 	res.Body = &wireBody{ReadCloser: res.Body, w: w, c: c, stop: stop, reuse: reuse, ended: res.ContentLength == 0}
-	return res, nil
+	return answer{Response: res, cut: writeErr != nil}, nil
 }
 
 // wireConn is a connection with what belongs to it.
@@ -126,23 +141,26 @@ func (c *wireConn) Read(p []byte) (int, error) {
 }
 
 // send writes the request in one piece, and returns how much of it was taken.
-func (c *wireConn) send(head string, fields []field, body []byte) (int, error) {
+func (c *wireConn) send(head string, out *outgoing) (int, error) {
 	b := append(c.out[:0], head...)
-	for _, f := range fields {
+	if out.last {
+		b = append(b, "Connection: close\r\n"...)
+	}
+	for _, f := range out.fields {
 		b = append(b, f.name...)
 		b = append(b, ": "...)
 		b = append(b, f.value...)
 		b = append(b, "\r\n"...)
 	}
-	b = strconv.AppendInt(append(b, "Content-Length: "...), int64(len(body)), 10)
-	b = append(append(b, "\r\n\r\n"...), body...)
+	b = strconv.AppendInt(append(b, "Content-Length: "...), int64(len(out.body)), 10)
+	b = append(append(b, "\r\n\r\n"...), out.body...)
 	c.out = b
 	return c.conn.Write(b)
 }
 
 // response reads an answer's head, past the informational ones.
 func (c *wireConn) response() (*http.Response, error) {
-	for range 6 {
+	for range maxInformational + 1 {
 		res, err := http.ReadResponse(c.in, nil)
 		if err != nil {
 			return nil, err
@@ -151,21 +169,35 @@ func (c *wireConn) response() (*http.Response, error) {
 			return res, nil
 		}
 	}
-	return nil, errors.New("too many informational (1xx) responses")
+	return nil, errInformational
 }
 
 // alive reports whether an idle connection is still open and silent.
 func (c *wireConn) alive() bool {
+	_, err := c.peek()
+	return err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
+}
+
+// spoken reports whether something has come in on a new connection.
+func (c *wireConn) spoken() bool {
+	n, err := c.peek()
+	return n > 0 && err == nil
+}
+
+// peek looks at what has come in: nothing so far is EAGAIN, nothing ever 0 bytes.
+func (c *wireConn) peek() (n int, err error) {
 	if c.raw == nil {
-		return true
+		return 0, syscall.EAGAIN
 	}
-	var seen error
-	err := c.raw.Read(func(fd uintptr) bool {
+	failed := c.raw.Read(func(fd uintptr) bool {
 		var b [1]byte
-		_, _, seen = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
+		n, _, err = syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
 		return true
 	})
-	return err == nil && (seen == syscall.EAGAIN || seen == syscall.EWOULDBLOCK)
+	if failed != nil {
+		return 0, failed
+	}
+	return n, err
 }
 
 // wireBody is a response's body; closing it hands the connection back when the

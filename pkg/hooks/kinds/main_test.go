@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if mode := os.Getenv(limitsMode); mode != "" {
+		limited[mode]()
+		return
+	}
 	if mode := os.Getenv(workerMode); mode != "" {
 		workAs(mode)
 		return

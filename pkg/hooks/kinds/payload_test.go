@@ -85,17 +85,17 @@ func TestAPayloadCountsWhatWentOut(t *testing.T) {
 	t.Parallel()
 	var p payload
 	p.message(&hooks.Message{Body: bytes.Repeat([]byte{1}, 1<<20)})
-	var out limited
+	var out narrow
 	n, _, err := p.writeTo(&out, nil)
 	if err == nil || n != 100_000 {
 		t.Errorf("%d bytes, %v, want 100000 and an error", n, err)
 	}
 }
 
-// limited takes 100,000 bytes.
-type limited struct{ n int }
+// narrow takes 100,000 bytes.
+type narrow struct{ n int }
 
-func (l *limited) Write(p []byte) (int, error) {
+func (l *narrow) Write(p []byte) (int, error) {
 	take := min(len(p), 100_000-l.n)
 	l.n += take
 	if take < len(p) {

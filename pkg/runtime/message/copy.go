@@ -20,16 +20,18 @@ const directReplyTo = "amq.rabbitmq.reply-to"
 
 // Failure says why a message is dead-lettered.
 type Failure struct {
-	Reason string // a stable word: "max_attempts"
+	Reason string // a stable word: "max_attempts", "max_body"
 	// Error is the last failure in the words of the hook or the runtime. The
 	// copy carries at most 1 KiB of it, on one line.
 	Error string
 	At    time.Time
+	// Unseen says that no hook has seen the delivery, so that it was no attempt.
+	Unseen bool
 }
 
-// Copier makes the copies of one queue's deliveries. Persistent and Priority
-// override those properties on retry and dead-letter copies; nil keeps the
-// original's.
+// Copier makes the copies of one queue's deliveries. Persistent overrides that
+// property on all of them, and Priority on retry and dead-letter copies; nil keeps
+// the original's.
 type Copier struct {
 	Queue      string
 	Persistent *bool
@@ -51,6 +53,7 @@ func (c Copier) Copy(d *amqp.Delivery, r Reading, s settle.Copy, f Failure) amqp
 		c.override(&p)
 		bury(&p, d, r, f)
 	case settle.ForDelay:
+		c.overrideMode(&p)
 		p.Headers[HeaderCount] = settle.FormatCount(min(s.Count, maxCount))
 		wait(&p, d, s.To)
 	default:
@@ -68,6 +71,7 @@ func (c Copier) Bare(d *amqp.Delivery) amqp.Publishing {
 	p := properties(d)
 	p.Headers = cloneTable(d.Headers)
 	drop(p.Headers, HeaderCount, HeaderExpiration)
+	c.override(&p)
 	return p
 }
 
@@ -135,6 +139,10 @@ func (c Copier) override(p *amqp.Publishing) {
 	if c.Priority != nil {
 		p.Priority = *c.Priority
 	}
+	c.overrideMode(p)
+}
+
+func (c Copier) overrideMode(p *amqp.Publishing) {
 	switch {
 	case c.Persistent == nil:
 	case *c.Persistent:
@@ -156,11 +164,19 @@ func bury(p *amqp.Publishing, d *amqp.Delivery, r Reading, f Failure) {
 		}
 	}
 	h[HeaderReason] = f.Reason
-	h[HeaderAttempts] = int64(r.Attempt)
+	h[HeaderAttempts] = attempts(r, f)
 	h[HeaderFailedAt] = f.At.UTC().Format(time.RFC3339)
 	if text := oneLine(f.Error); text != "" {
 		h[HeaderError] = text
 	}
+}
+
+// attempts is how often a hook has seen the message.
+func attempts(r Reading, f Failure) int64 {
+	if f.Unseen {
+		return int64(r.Attempt) - 1
+	}
+	return int64(r.Attempt)
 }
 
 // wait prepares p for the place where it waits. A delayed-message exchange

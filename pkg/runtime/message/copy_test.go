@@ -236,7 +236,7 @@ func TestADeadLetterPutBackStartsAfresh(t *testing.T) {
 	}
 }
 
-func TestOverridesApplyToRetryAndDeadLetterCopies(t *testing.T) {
+func TestOverridesApplyToEveryCopy(t *testing.T) {
 	t.Parallel()
 	yes, no, three := true, false, uint8(3)
 	d := &amqp.Delivery{DeliveryMode: 1, Priority: 9}
@@ -252,7 +252,9 @@ func TestOverridesApplyToRetryAndDeadLetterCopies(t *testing.T) {
 		{"not persistent makes it transient", &no, nil, toQueue, 1, 9},
 		{"priority replaces the original's", nil, &three, toQueue, 1, 3},
 		{"dead letters leave the same way", &yes, &three, toDead, 2, 3},
-		{"a waiting copy keeps the original's", &yes, &three, toWait, 1, 9},
+		{"a waiting copy is as persistent as the rest, with the original's priority", &yes, &three, toWait, 2, 9},
+		{"a waiting copy can be transient", &no, nil, toWait, 1, 9},
+		{"a waiting copy keeps the original's", nil, nil, toWait, 1, 9},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

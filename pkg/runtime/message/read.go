@@ -30,27 +30,59 @@ type Reading struct {
 	Exchange, RoutingKey string
 }
 
-// Read returns what d, delivered from queue, says about itself. It never fails:
-// what cannot be understood counts as absent.
+// A Reader reads the deliveries of one queue.
+type Reader struct {
+	Queue string
+	Type  settle.Type
+	// Arrivals are the ways by which our own copies reach the queue; nil stands
+	// for the default exchange alone.
+	Arrivals []settle.Arrival
+}
+
+// Read is that of a [Reader] whose copies come by the default exchange.
+func Read(queue string, t settle.Type, d *amqp.Delivery) Reading {
+	return Reader{Queue: queue, Type: t}.Read(d)
+}
+
+// Read returns what d says about itself. It never fails: what cannot be
+// understood counts as absent.
+//
+// Where the message first came from is believed only of a delivery that came as
+// our copies do: anybody may write the header, and what arrives from an exchange
+// of a publisher's arrives for the first time. The count is believed from every
+// exchange, because other services on the queue publish their copies as they
+// like; a publisher who forges it shortens the life of its own message.
 //
 // x-delivery-count is believed only on a delivery marked redelivered. From 4.0
 // on, a quorum queue adds the header after the first return only, and before
 // that shows whatever the publisher has sent under this name.
-func Read(queue string, t settle.Type, d *amqp.Delivery) Reading {
+func (in Reader) Read(d *amqp.Delivery) Reading {
 	r := Reading{Exchange: d.Exchange, RoutingKey: d.RoutingKey}
-	if foreign := ownedByAnother(queue, d.Headers); !foreign {
-		if !diedIn(queue, d.Headers) {
-			r.Counted, r.CountProblem = readCount(d.Headers)
-		}
-		r.readOrigin(d.Headers)
-	} else if _, dead := d.Headers[HeaderReason]; dead {
+	foreign := ownedByAnother(in.Queue, d.Headers)
+	if !foreign && !diedIn(in.Queue, d.Headers) {
+		r.Counted, r.CountProblem = readCount(d.Headers)
+	}
+	if _, dead := d.Headers[HeaderReason]; (!foreign || dead) && in.brings(d) {
 		r.readOrigin(d.Headers)
 	}
 	if n, ok := integer(d.Headers[headerDeliveryCount]); ok && d.Redelivered {
 		r.DeliveryCount = max(n, 0)
 	}
-	r.Attempt = settle.Attempt(t, r.Counted, r.DeliveryCount)
+	r.Attempt = settle.Attempt(in.Type, r.Counted, r.DeliveryCount)
 	return r
+}
+
+// brings reports whether d came as copies of ours do.
+func (in Reader) brings(d *amqp.Delivery) bool {
+	if in.Arrivals == nil {
+		return settle.Arrival{Key: in.Queue}.Brings(d.Exchange, d.RoutingKey)
+	}
+	for _, a := range in.Arrivals {
+		if a.Brings(d.Exchange, d.RoutingKey) {
+			return true
+		}
+	}
+	return false
 }
 
 // ownedByAnother reports whether the headers were written for another queue: a

@@ -96,9 +96,9 @@ func TestReadScope(t *testing.T) {
 		{"a first delivery speaks for itself", nil, 0, "events", "order.new"},
 		{"a ruststream copy's count is believed", table{message.HeaderCount: "2"}, 2, "events", "order.new"},
 		{
-			"this queue's copy brings its count and origin",
+			"a publisher cannot say where its message came from",
 			table{message.HeaderCount: "2", message.HeaderQueue: "orders", message.HeaderExchange: "e", message.HeaderRoutingKey: "k"},
-			2, "e", "k",
+			2, "events", "order.new",
 		},
 		{
 			"another queue's count and origin are ignored",
@@ -110,9 +110,9 @@ func TestReadScope(t *testing.T) {
 			table{message.HeaderCount: -1.5, message.HeaderQueue: "bills"}, 0, "events", "order.new",
 		},
 		{
-			"a dead letter still knows where it first came from",
-			table{message.HeaderQueue: "bills", message.HeaderReason: "max_attempts", message.HeaderExchange: "", message.HeaderRoutingKey: "bills"},
-			0, "", "bills",
+			"nor call it a dead letter to be believed",
+			table{message.HeaderQueue: "bills", message.HeaderReason: "max_attempts", message.HeaderExchange: "e", message.HeaderRoutingKey: "k"},
+			0, "events", "order.new",
 		},
 		{
 			"a count from before this queue gave the message up is spent",
@@ -143,6 +143,43 @@ func TestReadScope(t *testing.T) {
 			want := message.Reading{Attempt: tt.counted + 1, Counted: tt.counted, Exchange: tt.exchange, RoutingKey: tt.key}
 			if got != want {
 				t.Errorf("Read() =\n %+v, want\n %+v", got, want)
+			}
+		})
+	}
+}
+
+// The headers of a copy are believed where copies come from, and nowhere else.
+func TestTheOriginIsBelievedOnlyWhereOurOwnCopiesComeFrom(t *testing.T) {
+	t.Parallel()
+	copied := amqp.Table{message.HeaderCount: "2", message.HeaderQueue: "orders", message.HeaderExchange: "e", message.HeaderRoutingKey: "k"}
+	buried := amqp.Table{message.HeaderQueue: "bills", message.HeaderReason: "max_attempts", message.HeaderExchange: "e", message.HeaderRoutingKey: "k"}
+	foreign := amqp.Table{message.HeaderQueue: "bills", message.HeaderExchange: "e", message.HeaderRoutingKey: "k"}
+	ways := []settle.Arrival{{Key: "orders"}, {Exchange: "retries", Key: "orders"}, {Exchange: "rsctl.v1.deliver"}}
+	tests := []struct {
+		name          string
+		arrivals      []settle.Arrival
+		exchange, key string
+		headers       amqp.Table
+		believed      bool
+	}{
+		{"the default exchange", nil, "", "orders", copied, true},
+		{"the default exchange, of a queue with other ways, too", ways, "", "orders", copied, true},
+		{"a dead letter that was put back", nil, "", "orders", buried, true},
+		{"a forwarded copy of another queue", nil, "", "orders", foreign, false},
+		{"the exchange of the retries", ways, "retries", "orders", copied, true},
+		{"the exchange of the retries with a key of a publisher", ways, "retries", "order.new", copied, false},
+		{"the ladder, whatever the key", ways, "rsctl.v1.deliver", "0.1.orders", copied, true},
+		{"an exchange of a publisher", ways, "events", "orders", copied, false},
+		{"an exchange of a publisher, as a dead letter", ways, "events", "orders", buried, false},
+		{"the ladder of a queue that has none", nil, "rsctl.v1.deliver", "0.1.orders", copied, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			in := message.Reader{Queue: "orders", Type: settle.Classic, Arrivals: tt.arrivals}
+			r := in.Read(&amqp.Delivery{Exchange: tt.exchange, RoutingKey: tt.key, Headers: tt.headers})
+			if believed := r.Exchange == "e" && r.RoutingKey == "k"; believed != tt.believed {
+				t.Errorf("from %q with key %q, believed %t, want %t", r.Exchange, r.RoutingKey, believed, tt.believed)
 			}
 		})
 	}

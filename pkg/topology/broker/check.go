@@ -31,8 +31,23 @@ func Check(ctx context.Context, s *Session, mgmt *Management, t *topology.Topolo
 	}
 	a.report.Findings = append(a.report.Findings, c.bindings(t.Bindings)...)
 	a.report.Findings = append(a.report.Findings, c.timeouts(t.Queues)...)
+	if err := c.copies(ctx, t); err != nil {
+		return &a.report, err
+	}
 	err = a.checkDefaultExchange(ctx, t.DefaultCopies)
 	return &a.report, err
+}
+
+// copies reports the copies that do not arrive. What cannot be seen of their way
+// has findings of its own: bindings, arguments.
+func (c *checker) copies(ctx context.Context, t *topology.Topology) error {
+	if c.view.complete() {
+		c.report.Findings = append(c.report.Findings, onlyWrong(doubts(c.view.world(), t.Trips))...)
+		return nil
+	}
+	proof, err := Prove(ctx, c.Session, nil, t, nil)
+	c.report.Findings = append(c.report.Findings, onlyWrong(proof.Findings)...)
+	return err
 }
 
 // Verify is what run does before consuming when it may not declare: everything
@@ -73,7 +88,7 @@ func (a *attempt) verifyQueue(ctx context.Context, q topology.Queue) (Finding, e
 	if len(ds) > 0 && ds[0].key == keyType {
 		return conflict(f, ds, nil), nil
 	}
-	return trueLimit(f, q, ds, a.srv), nil
+	return warnNative(trueLimit(f, q, ds, a.srv), ds), nil
 }
 
 // seeQueue is OK when the queue is there, and otherwise the finding to report.

@@ -98,3 +98,12 @@ func differenceOf(ds []difference, key string) (difference, bool) {
 	}
 	return difference{}, false
 }
+
+// warnNative warns about an existing queue that does not delay its retries as the
+// spec relies on.
+func warnNative(f Finding, ds []difference) Finding {
+	if d, differs := differenceOf(ds, "x-delayed-retry-type"); differs && d.want != show(nil) && !f.failed() {
+		return warn(f, []string{d.String() + ": the server does not wait before a retry"})
+	}
+	return f
+}

@@ -128,3 +128,17 @@ func TestAnExistingLimitThatTheSpecDoesNotKnowIsNamed(t *testing.T) {
 	want(t, find(t, r, "queue", "silent"), broker.Warned, silent)
 	want(t, find(t, r, "queue", "moved"), broker.Warned, moved)
 }
+
+func TestAQueueThatDoesNotDelayItsRetriesIsNamed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	b.declare("q", amqp.Table{"x-queue-type": "quorum"})
+	r := b.verify(b.compile(queues(queue("q", func(q *spec.Queue) {
+		q.Type, q.Delay = spec.Quorum, &spec.Delay{Strategy: "native", Min: time.Second, Max: time.Minute}
+	}))))
+	if b.server().Native() {
+		want(t, find(t, r, "queue", "q"), broker.Warned, "the server does not wait before a retry")
+		return
+	}
+	want(t, find(t, r, "queue", "q"), broker.Refused, "needs RabbitMQ 4.3")
+}

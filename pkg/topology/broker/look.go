@@ -17,6 +17,7 @@ const (
 	kindPermission = "permission"
 	kindManagement = "management API"
 	kindTimeout    = "consumer timeout"
+	kindCopies     = "copies"
 )
 
 // presence is what a passive declare tells.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rsctl/rsctl/pkg/spec"
+	"github.com/rsctl/rsctl/pkg/topology"
 )
 
 // managementTimeout bounds one request, managementBody its answer.
@@ -143,8 +144,11 @@ type apiPolicy struct {
 type view struct {
 	queues   map[string]apiQueue
 	bindings map[string]bool
-	policies map[string]apiPolicy
-	operator map[string]apiPolicy
+	routes   []topology.Binding // the same, to be followed
+	// exchanges are those of the vhost, by name.
+	exchanges map[string]topology.Exchange
+	policies  map[string]apiPolicy
+	operator  map[string]apiPolicy
 }
 
 // view reads everything that Check wants; the finding says what could not be
@@ -154,7 +158,7 @@ func (m *Management) view(ctx context.Context) (*view, *Finding) {
 		return nil, nil
 	}
 	v := &view{}
-	steps := []func(context.Context, *view) error{m.readQueues, m.readBindings, m.readPolicies}
+	steps := []func(context.Context, *view) error{m.readQueues, m.readBindings, m.readPolicies, m.readExchanges}
 	for _, step := range steps {
 		if err := step(ctx, v); err != nil {
 			f := Finding{Kind: kindManagement, Name: m.base.Host, State: NotVerified, Detail: err.Error()}
@@ -189,6 +193,21 @@ func (m *Management) readBindings(ctx context.Context, v *view) error {
 	v.bindings = make(map[string]bool, len(list))
 	for _, b := range list {
 		v.bindings[b.key()] = true
+		v.routes = append(v.routes, topology.Binding{
+			Source: b.Source, Destination: b.Destination, RoutingKey: b.RoutingKey, ToExchange: b.DestinationType == kindExchange,
+		})
+	}
+	return nil
+}
+
+func (m *Management) readExchanges(ctx context.Context, v *view) error {
+	var list []topology.Exchange // its fields have the API's names
+	if err := m.get(ctx, m.inVhost("exchanges")+"?columns=name,type,arguments", &list); err != nil {
+		return err
+	}
+	v.exchanges = make(map[string]topology.Exchange, len(list))
+	for _, x := range list {
+		v.exchanges[x.Name] = x
 	}
 	return nil
 }

@@ -12,7 +12,6 @@ import (
 type app struct {
 	sys IO
 	tty struct{ out, err console } // what the real streams are
-	log *runLog                    // of "run"; else nil
 	globals
 }
 

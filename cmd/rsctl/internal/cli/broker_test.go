@@ -119,14 +119,15 @@ func cmdDelete(ts *testscript.TestScript, _ bool, args []string) {
 }
 
 // cmdDeclare declares a durable classic queue with other settings than a spec
-// would: "declare NAME KEY=NUMBER".
+// would: "declare NAME KEY=VALUE".
 func cmdDeclare(ts *testscript.TestScript, _ bool, args []string) {
 	table := amqp.Table{"x-queue-type": "classic"}
 	for _, arg := range args[1:] {
 		key, value, _ := strings.Cut(arg, "=")
-		n, err := strconv.ParseInt(value, 10, 64)
-		ts.Check(err)
-		table[key] = n
+		table[key] = value
+		if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+			table[key] = n
+		}
 	}
 	ts.Check(onBroker(ts, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(args[0], true, false, false, false, table)

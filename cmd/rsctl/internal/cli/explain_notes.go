@@ -75,6 +75,8 @@ func attemptsNote(q *spec.Queue) string {
 		return "no cap: a message that always fails is tried for ever."
 	case q.DeadLetter == "":
 		return fmt.Sprintf("%d, the first delivery counted. A spent message is discarded unless the queue has a dead-letter exchange of its own.", q.MaxAttempts)
+	case q.Type == spec.Quorum && q.DeadLetterBy == spec.DeadLetterByRsctl:
+		return fmt.Sprintf("%d, the first delivery counted. A copy of a spent message %s, with the reason in its headers; the server dead-letters one whose attempts end with crashes (x-delivery-limit %d).", q.MaxAttempts, dead, q.MaxAttempts-1)
 	case q.Type == spec.Quorum:
 		return fmt.Sprintf("%d, the first delivery counted. The server dead-letters a spent message (x-delivery-limit %d), whether rsctl runs or not: it %s.", q.MaxAttempts, q.MaxAttempts-1, dead)
 	}
@@ -219,7 +221,21 @@ func handlerNote(s *spec.Spec, q *spec.Queue) string {
 	}
 	limits := fmt.Sprintf("%s; timeout %s, %d at a time, prefetch %d.", processes, short(h.Timeout), atOnce, q.Prefetch)
 	if h.Reply {
-		limits += " What it answers with an ack goes to the request's reply_to."
+		limits += " What it answers with an ack goes to the request's reply_to, where that is direct reply-to, " +
+			strings.Join(append([]string{"amq.gen-*"}, h.ReplyTo...), ", ") + "; no other address gets a reply."
+	}
+	if h.NoKeepAlive {
+		limits += " Each request has a connection of its own."
+	}
+	if q.MaxBody > 0 {
+		limits += fmt.Sprintf(" It gets no body over %s.", spec.FormatSize(q.MaxBody))
+	}
+	switch {
+	case h.InheritOnly == nil:
+	case len(h.InheritOnly) == 0:
+		limits += " Of rsctl's environment it gets nothing."
+	default:
+		limits += " Of rsctl's environment it gets " + strings.Join(h.InheritOnly, ", ") + "."
 	}
 	if h.Kind == spec.HTTP {
 		return "POST " + h.URL.String() + limits

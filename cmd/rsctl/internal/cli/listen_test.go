@@ -111,7 +111,7 @@ func TestATakenAddressMattersOnlyWhenItWasAskedFor(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			a := testApp()
-			o, stop, err := flag(tt.given).serve(t.Context(), []string{"q"}, a.warnings())
+			o, stop, err := flag(tt.given).serve(t.Context(), []string{"q"}, nil, a.warnings())
 			if got := exitCode(err); got != tt.code || o != nil {
 				t.Errorf("exit code %d (%v), observer %v; want %d and none", got, err, o, tt.code)
 			}
@@ -131,7 +131,7 @@ func TestATakenAddressMattersOnlyWhenItWasAskedFor(t *testing.T) {
 func TestNoAddressIsNoServer(t *testing.T) {
 	t.Parallel()
 	a := testApp()
-	o, stop, err := listenFlag{}.serve(t.Context(), []string{"q"}, a.warnings())
+	o, stop, err := listenFlag{}.serve(t.Context(), []string{"q"}, nil, a.warnings())
 	if o != nil || err != nil || fmt.Sprint(a.sys.Err) != "" {
 		t.Fatalf("got %v, %v and the log %q; want nothing", o, err, a.sys.Err)
 	}
@@ -146,7 +146,6 @@ type relay struct {
 
 	mu     sync.Mutex
 	isOpen bool
-	frozen chan struct{} // not nil while nothing passes
 	conns  []net.Conn
 	wg     sync.WaitGroup
 }
@@ -196,33 +195,11 @@ func (r *relay) join(in net.Conn) {
 	r.conns = append(r.conns, in, out)
 	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
 		r.wg.Go(func() {
-			_, _ = io.Copy(frozenWhile{way[0], r}, way[1])
+			_, _ = io.Copy(way[0], way[1])
 			_ = way[0].Close()
 			_ = way[1].Close()
 		})
 	}
-}
-
-// freeze lets nothing pass any more, until the relay is shut.
-func (r *relay) freeze() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.frozen = make(chan struct{})
-}
-
-type frozenWhile struct {
-	net.Conn
-	r *relay
-}
-
-func (w frozenWhile) Write(p []byte) (int, error) {
-	w.r.mu.Lock()
-	frozen := w.r.frozen
-	w.r.mu.Unlock()
-	if frozen != nil {
-		<-frozen
-	}
-	return w.Conn.Write(p)
 }
 
 // shut hangs up on new connections and cuts the others.
@@ -234,10 +211,6 @@ func (r *relay) shut() {
 		_ = c.Close()
 	}
 	r.conns = nil
-	if r.frozen != nil {
-		close(r.frozen)
-		r.frozen = nil
-	}
 }
 
 func TestReadyzTellsTheTruthAboutAnOutage(t *testing.T) {

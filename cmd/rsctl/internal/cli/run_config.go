@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -68,9 +67,11 @@ func (w *wiring) adopt(q *spec.Queue, hook hooks.Hook) {
 		Waiting:          topology.WaitingQueues(q),
 		Consumer:         consumerOf(q),
 		Publisher:        publisherOf(q),
+		Arrivals:         topology.Arrivals(w.spec, q),
 		DeadLetterRoute:  hasDeadLetterRoute(q),
 		RetryUnavailable: q.Handler.OnUnavailable == "retry",
 		Reply:            q.Handler.Reply,
+		ReplyTo:          q.Handler.ReplyTo,
 	})
 }
 
@@ -98,11 +99,9 @@ func (w *wiring) trace(t *tracing.Tracer) {
 
 // close ends what the hooks hold.
 func (w *wiring) close() {
-	var closing sync.WaitGroup
 	for _, c := range w.closers {
-		closing.Go(func() { _ = c.Close() }) // the process is about to end
+		_ = c.Close() // the process is about to end
 	}
-	closing.Wait()
 }
 
 // checkHook refuses a command that could not be started. An endpoint that does

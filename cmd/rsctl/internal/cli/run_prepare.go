@@ -45,6 +45,7 @@ type preparer struct {
 	names  []string
 	log    *slog.Logger
 	warned map[string]bool
+	proved bool // that copies arrive, as far as can be seen
 }
 
 func (p *preparer) prepare(ctx context.Context, conn *amqp.Connection) error {
@@ -57,7 +58,41 @@ func (p *preparer) prepare(ctx context.Context, conn *amqp.Connection) error {
 	if err != nil {
 		return err
 	}
-	return p.judge(r)
+	if err := p.judge(r); err != nil || p.proved {
+		return err
+	}
+	return p.prove(ctx, session, need)
+}
+
+// prove finds out, once, whether copies arrive where they must. What cannot be
+// seen of that is one warning.
+func (p *preparer) prove(ctx context.Context, session *broker.Session, need *topology.Topology) error {
+	mgmt, err := management(p.spec.Broker)
+	if err != nil {
+		return err
+	}
+	var declared *topology.Topology
+	if p.spec.DeclareTopology {
+		declared = need
+	}
+	r, err := broker.Prove(ctx, session, mgmt, need, declared)
+	if err != nil {
+		return err
+	}
+	if err := p.judge(r); err != nil {
+		return err
+	}
+	p.proved = true
+	var hidden []string
+	for _, f := range fromReport(p.spec.File, r) {
+		if f.level() == levelNote {
+			hidden = append(hidden, f.title()+": "+f.Detail)
+		}
+	}
+	if len(hidden) > 0 {
+		p.log.Warn("not verified: copies that go astray would be lost; set broker.management_url", "detail", strings.Join(hidden, "; "))
+	}
+	return nil
 }
 
 // declareOwn returns what declares an exclusive queue on the connection that
@@ -127,5 +162,6 @@ func neededBy(t *topology.Topology, names []string) *topology.Topology {
 		Queues:        slices.DeleteFunc(slices.Clone(t.Queues), func(q topology.Queue) bool { return unneeded(q.Origin) }),
 		Bindings:      slices.DeleteFunc(slices.Clone(t.Bindings), func(b topology.Binding) bool { return unneeded(b.Origin) }),
 		DefaultCopies: slices.DeleteFunc(slices.Clone(t.DefaultCopies), func(q string) bool { return !needed[q] }),
+		Trips:         slices.DeleteFunc(slices.Clone(t.Trips), func(trip topology.Trip) bool { return !needed[trip.Queue] }),
 	}
 }

@@ -80,6 +80,9 @@ func try(ctx context.Context, a *app, f tryFlags, args []string) error {
 	ctx, stop := interruptible(ctx)
 	defer stop()
 	t := trial{queue: q, policy: topology.Policy(q), facts: factsOf(q, f.attempt)}
+	if t.policy.Oversized(len(msg.Body)) {
+		return t.oversized(len(msg.Body))
+	}
 	return a.printTrial(t, a.runTrial(ctx, s, t, msg))
 }
 
@@ -88,6 +91,13 @@ type trial struct {
 	queue  *spec.Queue
 	policy settle.Policy
 	facts  settle.Facts
+}
+
+// oversized says that the handler does not get a body of so many bytes.
+func (t trial) oversized(size int) error {
+	then := settle.Then(t.facts, settle.DecideOversized(t.policy), t.policy)
+	return &negative{fmt.Sprintf("the handler of queue %q would not be run: the body has %s, and max_body is %s; the message %s",
+		t.queue.Name, plural(size, "byte"), spec.FormatSize(t.queue.MaxBody), then), ""}
 }
 
 // factsOf is what would be known about attempt n of a message that every attempt

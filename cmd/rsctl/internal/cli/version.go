@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"io"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/rsctl/rsctl/cmd/rsctl/internal/licenses"
 )
 
 // buildVersion is set by the linker for a release; see the Makefile.
@@ -20,18 +23,33 @@ type versionJSON struct {
 }
 
 func newVersion(a *app) *cobra.Command {
-	return &cobra.Command{
+	licences := false
+	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
 		Long: `Print the version of rsctl, of Go and, as JSON, of every module that is built in.
+With --licenses, print their licences instead.
 
 The version of the RabbitMQ server is printed by "rsctl check".`,
 		Example: `  rsctl version
-  rsctl version --output json`,
+  rsctl version --output json
+  rsctl version --licenses`,
 		Annotations: map[string]string{formats: "text json"},
 		Args:        noArgs,
-		RunE:        func(*cobra.Command, []string) error { return printVersion(a) },
+		RunE: func(*cobra.Command, []string) error {
+			if licences {
+				return printLicenses(a)
+			}
+			return printVersion(a)
+		},
 	}
+	cmd.Flags().BoolVar(&licences, "licenses", false, "print the licences of everything that is built in")
+	return cmd
+}
+
+func printLicenses(a *app) error {
+	_, err := io.WriteString(a.sys.Out, licenses.ThirdParty)
+	return err
 }
 
 func printVersion(a *app) error {

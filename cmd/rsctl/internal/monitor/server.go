@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Bounds of one request, so that no client can keep anything for long, and of
-// connections, each of which takes a descriptor that a handler may need.
+// Bounds of one request, so that no client can keep anything for long.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
@@ -18,14 +17,12 @@ const (
 	idleTimeout   = time.Minute
 	maxHeader     = 16 << 10
 	closeTimeout  = time.Second
-	maxConns      = 32
 )
 
 // Server serves until it is closed.
 type Server struct {
 	http    *http.Server
 	addr    net.Addr
-	conns   *crowd
 	serving sync.WaitGroup
 }
 
@@ -36,14 +33,10 @@ func Listen(ctx context.Context, addr string, h http.Handler, log *slog.Logger) 
 	if err != nil {
 		return nil, err
 	}
-	conns := newCrowd(maxConns)
 	s := &Server{
-		addr:  ln.Addr(),
-		conns: conns,
+		addr: ln.Addr(),
 		http: &http.Server{
-			Handler:           conns.wrap(h),
-			ConnState:         conns.state,
-			ConnContext:       conns.context,
+			Handler:           h,
 			ReadHeaderTimeout: headerTimeout,
 			ReadTimeout:       readTimeout,
 			WriteTimeout:      writeTimeout,

@@ -1,0 +1,120 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// errBadAddress is why a reply is not sent: its address gets none.
+var errBadAddress = errors.New("not a reply address")
+
+var errEndsConnection = errors.New("the broker closed the connection over a reply to it")
+
+// replies publishes what handlers answer, on a connection of its own that is
+// opened for the first reply. Whoever sends a request chooses the address, and
+// RabbitMQ up to 4.0 closes the connection that publishes to one it cannot read:
+// no copy must be on it.
+//
+// When the connection is lost, each reply that was on it is sent once more, with
+// nothing beside it. An address that ends the connection then is the one that
+// did it, and gets no reply any more.
+type replies struct {
+	pub    *publisher
+	wanted chan struct{} // closed with the first reply
+	want   sync.Once
+	beside sync.RWMutex // held for writing while a reply is alone on the connection
+	ended  *recent      // addresses that ended a connection
+}
+
+func newReplies(cfg Config) *replies {
+	pub := newPublisher(cfg)
+	pub.purpose = "reply"
+	pub.linkObs = nil // what blocks one connection blocks the other, and is told once
+	return &replies{pub: pub, wanted: make(chan struct{}), ended: newRecent(endedKept)}
+}
+
+// run keeps the connection open from the first reply until ctx is done.
+func (r *replies) run(ctx context.Context) {
+	select {
+	case <-r.wanted:
+		r.pub.run(ctx)
+	case <-ctx.Done():
+	}
+}
+
+// publish implements sender.
+func (r *replies) publish(ctx context.Context, o *outgoing) error {
+	r.want.Do(func() { close(r.wanted) })
+	err := r.amongOthers(ctx, o)
+	if !errors.Is(err, errUnknown) || ctx.Err() != nil {
+		return err
+	}
+	return r.alone(ctx, o)
+}
+
+func (r *replies) fits(o *outgoing, frame int) error { return r.pub.fits(o, frame) }
+
+func (r *replies) amongOthers(ctx context.Context, o *outgoing) error {
+	r.beside.RLock()
+	defer r.beside.RUnlock()
+	return r.send(ctx, o)
+}
+
+func (r *replies) alone(ctx context.Context, o *outgoing) error {
+	r.beside.Lock()
+	defer r.beside.Unlock()
+	err := r.send(ctx, o)
+	if endedByBroker(err) {
+		r.ended.add(o.key)
+		return fmt.Errorf("%w: %w: %w", errBadAddress, errEndsConnection, err)
+	}
+	return err
+}
+
+func (r *replies) send(ctx context.Context, o *outgoing) error {
+	if r.ended.has(o.key) {
+		tell(r.pub.obs, CopyStarted{o.queue, o.purpose})
+		tell(r.pub.obs, CopyEnded{o.queue, o.purpose, CopyForbidden})
+		return fmt.Errorf("%w: %w", errBadAddress, errEndsConnection)
+	}
+	return r.pub.publish(ctx, o)
+}
+
+// endedByBroker reports whether the broker has closed the connection over what
+// was published. Somebody who closes it, or a node that stops, is 320.
+func endedByBroker(err error) bool {
+	var why *amqp.Error
+	return errors.As(err, &why) && why.Server && isConnectionError(why) && why.Code != amqp.ConnectionForced
+}
+
+// endedKept is how many addresses that ended a connection are kept.
+const endedKept = 1000
+
+// recent keeps the last few names that were added.
+type recent struct {
+	most  int
+	mu    sync.Mutex
+	names []string // the oldest first
+}
+
+func newRecent(most int) *recent { return &recent{most: most} }
+
+func (r *recent) add(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.names) == r.most {
+		r.names = slices.Delete(r.names, 0, 1)
+	}
+	r.names = append(r.names, name)
+}
+
+func (r *recent) has(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Contains(r.names, name)
+}

@@ -167,7 +167,8 @@ func TestCopiesCanBePublishedInTheirOwnWay(t *testing.T) {
 			}
 			b.publish(p.Queue, amqp.Publishing{DeliveryMode: amqp.Transient, Priority: 3})
 			hook := &recorder{reply: always(hooks.Retry)}
-			run := b.start(b.config(Queue{Policy: p, Hook: hook, Publisher: tt.override}))
+			arrivals := []settle.Arrival{{Key: p.Queue}, {Exchange: exchange, Key: p.Queue}}
+			run := b.start(b.config(Queue{Policy: p, Hook: hook, Publisher: tt.override, Arrivals: arrivals}))
 			dead := b.get(p.DeadLetter)
 			calls := b.settled(run, hook, 2)
 			if dead.Exchange != exchange {

@@ -2,10 +2,13 @@ package broker
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/topology"
 )
@@ -38,6 +41,31 @@ func (s *Session) explore(ctx context.Context, t *topology.Topology, w *topology
 		}
 	}
 	return nil
+}
+
+// eaten warns of waiting queues that somebody consumes: copies are taken before
+// they are due.
+func (s *Session) eaten(ctx context.Context, queues []topology.Queue) ([]Finding, error) {
+	var out []Finding
+	for _, q := range queues {
+		if !waits(q) || q.Origin.Role == topology.RoleLadder {
+			continue
+		}
+		consumers := 0
+		err := s.ask(ctx, func(ch *amqp.Channel) error {
+			seen, err := ch.QueueDeclarePassive(q.Name, true, false, false, false, nil)
+			consumers = seen.Consumers
+			return err
+		})
+		switch {
+		case err != nil && answerOf(err) == nil:
+			return out, err
+		case err == nil && consumers > 0:
+			f := Finding{Kind: kindCopies, Name: q.Name, Origin: q.Origin}
+			out = append(out, warn(f, []string{fmt.Sprintf("somebody consumes this waiting queue (consumers: %d): delayed retries of %s are taken before they are due", consumers, quoteAll(q.Origin.Queues))}))
+		}
+	}
+	return out, nil
 }
 
 // waits reports whether copies wait in q.

@@ -24,9 +24,14 @@ func Prove(ctx context.Context, s *Session, mgmt *Management, t, declared *topol
 	if len(doubts(w, t.Trips)) == 0 {
 		return r, nil
 	}
-	if err := s.explore(ctx, t, &w); err != nil {
+	eaten, err := s.eaten(ctx, t.Queues)
+	if err == nil {
+		err = s.explore(ctx, t, &w)
+	}
+	if err != nil {
 		return r, err
 	}
+	defer func() { r.Findings = append(r.Findings, eaten...) }()
 	r.Findings = append(doubts(w, t.Trips), crooked(w, t.Queues)...)
 	if len(r.Findings) == 0 || mgmt == nil {
 		return r, nil
@@ -89,7 +94,7 @@ func doubts(w topology.World, trips []topology.Trip) []Finding {
 func onlyWrong(list []Finding) []Finding {
 	var out []Finding
 	for _, f := range list {
-		if f.failed() {
+		if f.State != NotVerified {
 			out = append(out, f)
 		}
 	}

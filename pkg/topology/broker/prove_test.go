@@ -141,3 +141,18 @@ func TestAnExternalWaitingQueueIsProvedAlsoBesideADeclaredTopology(t *testing.T)
 		t.Errorf("with a policy: %v, %s", err, strings.Join(lines(r), "\n"))
 	}
 }
+
+func TestAWaitingQueueThatSomebodyConsumesIsNamed(t *testing.T) {
+	t.Parallel()
+	b := setup(t)
+	top := b.compile(queues(queue("orders", func(q *spec.Queue) { q.Delay = &spec.Delay{Strategy: "dlx_ttl"} })))
+	b.apply(top)
+	if _, err := b.channel().Consume("orders.retry", "", false, false, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	r := b.prove(b.broker, b.management(), top)
+	want(t, find(t, r, "copies", "orders.retry"), broker.Warned, `delayed retries of "orders" are taken before they are due`)
+	if r.Failed() {
+		t.Errorf("a warning is no failure: %s", strings.Join(lines(r), "\n"))
+	}
+}

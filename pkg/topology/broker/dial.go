@@ -12,6 +12,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/frames"
 	"github.com/rsctl/rsctl/pkg/spec"
 )
 
@@ -62,27 +63,33 @@ func dialURI(ctx context.Context, b spec.Broker, uri amqp.URI, name string) (*am
 	defer cancel()
 	cfg := amqp.Config{Properties: amqp.NewConnectionProperties()}
 	cfg.Properties.SetClientConnectionName(connectionName(b.ConnectionName, name))
-	if b.TLS != nil && uri.Scheme == "amqps" {
-		tlsConfig, err := clientTLS(b.TLS)
-		if err != nil {
-			return nil, err
-		}
-		cfg.TLSClientConfig = tlsConfig
+	secure, err := tlsFor(b, uri)
+	if err != nil {
+		return nil, err
 	}
 	var socket watchedConn
 	var gathered *gatherConn
+	var screen *frames.Conn
 	stop := func() bool { return true }
-	cfg.Dial = func(network, addr string) (net.Conn, error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+	cfg.Dial = func(network, _ string) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, network, address(uri))
 		if err != nil {
 			return nil, err
 		}
 		stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
 		gathered = newGatherConn(conn)
 		socket.Conn, socket.since = gathered, time.Now()
-		return &socket, conn.SetDeadline(time.Now().Add(timeout)) // cleared after the handshake
+		if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil { // cleared after the handshake
+			return nil, err
+		}
+		plain, err := encrypt(ctx, &socket, secure)
+		if err != nil {
+			return nil, err
+		}
+		screen = frames.Screen(plain)
+		return screen, nil
 	}
-	conn, err := amqp.DialConfig(b.URL.Value, cfg)
+	conn, err := amqp.DialConfig(withoutTLS(b.URL.Value), cfg)
 	if !stop() && err == nil {
 		_ = conn.Close()
 		err = ctx.Err()
@@ -90,6 +97,7 @@ func dialURI(ctx context.Context, b spec.Broker, uri amqp.URI, name string) (*am
 	if err != nil {
 		return nil, explainDial(ctx, uri, err, &socket)
 	}
+	screen.Limit(conn.Config.FrameSize)
 	gathered.gather()
 	return conn, nil
 }

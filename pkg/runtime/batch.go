@@ -97,7 +97,7 @@ func (c *consumer) readBatches(st stages, sub *subscription, deliveries <-chan a
 // collect adds d to the batch, or lets it wait for its key, unless no batch may
 // start any more.
 func (c *consumer) collect(st stages, b *collector, d *delivery) {
-	if c.ackedAgain(st, d) {
+	if c.setAside(st, d) || c.ackedAgain(st, d) {
 		return
 	}
 	d.key = c.q.Order.key(c.q.reader(), d)

@@ -42,6 +42,7 @@ type consumer struct {
 	obs      Observer
 	dial     func(ctx context.Context, purpose string) (*amqp.Connection, error)
 
+	parked     atomic.Int64 // messages that have nowhere to go
 	tags       atomic.Int64
 	unanswered bool // the broker has not answered the last basic.consume
 }
@@ -102,7 +103,7 @@ func (c *consumer) read(st stages, sub *subscription, deliveries <-chan amqp.Del
 // another of the same key takes no slot before its turn.
 func (c *consumer) take(st stages, sub *subscription, raw amqp.Delivery) {
 	d := c.receive(sub, raw)
-	if c.ackedAgain(st, d) {
+	if c.setAside(st, d) || c.ackedAgain(st, d) {
 		return
 	}
 	d.key = c.q.Order.key(c.q.reader(), d)

@@ -137,7 +137,7 @@ func (c *consumer) spent(d *delivery, step settle.Step, o hooks.Outcome) bool {
 }
 
 func (c *consumer) outgoing(d *delivery, o hooks.Outcome, s settle.Copy) *outgoing {
-	f := message.Failure{Reason: cmp.Or(s.Reason, "max_attempts"), Error: o.Reason, At: time.Now(), Unseen: s.Reason == settle.ReasonMaxBody}
+	f := message.Failure{Reason: cmp.Or(s.Reason, "max_attempts"), Error: o.Reason, At: time.Now(), Unseen: s.Unseen()}
 	return &outgoing{
 		queue:     c.queue,
 		purpose:   s.Purpose,
@@ -199,11 +199,11 @@ func (c *consumer) tooLarge(st stages, d *delivery, o hooks.Outcome, s settle.Co
 	if dead := c.q.Policy.DeadLetter; dead != "" && c.q.Policy.Type == settle.Classic {
 		bare := &outgoing{
 			queue: c.queue, purpose: settle.ForDeadLetter,
-			exchange: c.q.Policy.RetryExchange, key: dead, mandatory: true, msg: c.copier.Bare(&d.Delivery),
+			exchange: c.q.Policy.RetryExchange, key: dead, mandatory: true, msg: c.copier.Bare(&d.Delivery), bare: true,
 		}
 		if bareErr := c.pub.publish(d.sub.ctx, bare); bareErr == nil {
 			c.log.Error("no room for a copy; the message goes to its dead-letter queue without further attempts", attrs...)
-			c.finish(d, settle.Reject{}, o)
+			c.finish(d, c.q.Policy.AfterCopy(), o)
 			return
 		}
 	}

@@ -38,6 +38,7 @@ type outgoing struct {
 	exchange, key string
 	mandatory     bool
 	msg           amqp.Publishing
+	bare          bool // nothing of ours is in it, and it is the last resort
 }
 
 // sender is what consumers and timers need of a publisher.
@@ -193,8 +194,14 @@ func (p *publisher) fits(o *outgoing, frame int) error {
 	if frame <= 0 {
 		return nil
 	}
+	if !o.bare {
+		if message.Crowded(&o.msg) {
+			return fmt.Errorf("%w: its %d headers leave no room for those of the broker", errTooLarge, len(o.msg.Headers))
+		}
+		frame -= min(message.Spare, frame/2)
+	}
 	if size := message.HeaderFrameSize(&o.msg); size > frame {
-		return fmt.Errorf("%w: properties and headers take %d bytes, a frame holds %d", errTooLarge, size, frame)
+		return fmt.Errorf("%w: properties and headers take %d bytes; %d fit into a frame beside what the broker may add", errTooLarge, size, frame)
 	}
 	return nil
 }

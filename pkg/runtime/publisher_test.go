@@ -74,12 +74,31 @@ func TestABodyOverTheLearnedLimitIsNotSent(t *testing.T) {
 func TestHeadersAreMeasuredAgainstTheFrame(t *testing.T) {
 	t.Parallel()
 	p := newPublisher(Config{})
-	o := &outgoing{msg: amqp.Publishing{Headers: amqp.Table{"h": strings.Repeat("x", 1000)}}}
-	size := message.HeaderFrameSize(&o.msg)
+	o := &outgoing{msg: amqp.Publishing{Headers: amqp.Table{"h": strings.Repeat("x", 10_000)}}}
+	size := message.HeaderFrameSize(&o.msg) + message.Spare
 	for frame, fits := range map[int]bool{0: true, size - 1: false, size: true, size + 1: true} {
 		if err := p.fits(o, frame); (err == nil) != fits || (err != nil && !errors.Is(err, errTooLarge)) {
 			t.Errorf("a header frame of %d bytes in frames of %d: %v, want fits %v", size, frame, err, fits)
 		}
+	}
+	o.bare = true
+	size -= message.Spare
+	if err := p.fits(o, size); err != nil {
+		t.Errorf("the last resort uses all there is: %v", err)
+	}
+	if err := p.fits(o, size-1); !errors.Is(err, errTooLarge) {
+		t.Errorf("beyond the frame: %v", err)
+	}
+	many := &outgoing{msg: amqp.Publishing{Headers: amqp.Table{}}}
+	for i := range 8192 - message.SpareEntries {
+		many.msg.Headers[fmt.Sprint(i)] = nil
+	}
+	if err := p.fits(many, 1<<20); err != nil {
+		t.Errorf("as many headers as there may be: %v", err)
+	}
+	many.msg.Headers["more"] = nil
+	if err := p.fits(many, 1<<20); !errors.Is(err, errTooLarge) {
+		t.Errorf("one header more: %v", err)
 	}
 }
 

@@ -36,6 +36,9 @@ func (c *consumer) consume(st stages, s *session) {
 			c.sitOut(st, s, sub)
 			continue
 		}
+		if errors.Is(err, errCrowded) {
+			continue
+		}
 		if time.Since(started) > resubscribeMax && !errors.Is(err, errNoAnswer) {
 			wait.reset()
 		}

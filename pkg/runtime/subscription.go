@@ -30,6 +30,7 @@ type subscription struct {
 	unsettled sync.WaitGroup // deliveries in hand
 	stop      sync.Once      // of cancelling the consumer
 	silent    bool           // the broker did not answer that
+	parked    atomic.Int64   // deliveries that have nowhere to go
 
 	revoked atomic.Bool // the broker has cancelled the consumer
 

@@ -16,6 +16,8 @@ const (
 	keyAttempt     = "attempt"
 	keyError       = "error"
 	keyReason      = "reason"
+	keyExchange    = "exchange"
+	keyRoutingKey  = "routing_key"
 	keyTarget      = "target"
 	keyPurpose     = "purpose"
 	keyOutcome     = "outcome"

@@ -101,7 +101,7 @@ func FuzzHTTPAnswers(f *testing.F) {
 			defer cancel()
 			first, err := e.Handle(ctx, hooks.Message{Body: []byte("x")})
 			over = ctx.Err() != nil
-			if err != nil {
+			if err != nil && !over { // a busy machine may not even connect in time
 				t.Fatalf("wire %t: %v", wire, err)
 			}
 			s.take() // when a new connection was needed that never came

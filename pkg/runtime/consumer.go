@@ -39,6 +39,7 @@ type consumer struct {
 	warned   *warnings
 	pace     *pace // of copies that cannot be sent
 	route    route // where the server dead-letters to
+	short    *shortfall
 	obs      Observer
 	dial     func(ctx context.Context, purpose string) (*amqp.Connection, error)
 

@@ -23,6 +23,8 @@ const returnsFor = 2 * time.Second
 // stopWhenEmpty ends the intake once every queue has been empty, with nothing
 // in hand, for a few looks in a row: a copy may be on its way between two.
 func (r *runner) stopWhenEmpty(intake context.Context, s *session, stop context.CancelCauseFunc) {
+	r.looking.Store(s)
+	defer r.looking.Store(nil)
 	l := &looker{session: s, stop: intake.Done()}
 	for quiet := 0; quiet < drainQuiet; {
 		if !sleep(drainPoll, intake.Done(), s.ctx.Done()) {

@@ -84,6 +84,7 @@ func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
 		return true
 	}
 	c.lose()
+	c.short.result()
 	attrs := []any{keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyOutcome, o.Verdict.String(), keyError, err,
 		keyHookAge, time.Since(d.arrived).Round(time.Millisecond)}
 	switch {

@@ -3,6 +3,7 @@ package runtime
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -224,6 +225,14 @@ func (r *running) stop() error {
 	r.drain()
 	defer r.kill()
 	return r.wait()
+}
+
+// stopShort is stop where the drain cannot come to its end.
+func (r *running) stopShort() {
+	r.t.Helper()
+	if err := r.stop(); !errors.Is(err, ErrCutShort) {
+		r.t.Errorf("Run() = %v, want %v", err, ErrCutShort)
+	}
 }
 
 func (r *running) wait() error {

@@ -33,9 +33,7 @@ func TestAHeldDeliveryIsRetriedEarlyByAStop(t *testing.T) {
 			if n := b.ready(p.Queue); n != 0 {
 				t.Errorf("%d messages are ready although the only one is held", n)
 			}
-			if err := run.stop(); err != nil {
-				t.Errorf("Run() = %v", err)
-			}
+			run.stopShort()
 			count, copied := b.get(p.Queue).Headers["x-ruststream-retry-count"]
 			if copied != (kind == settle.Classic) || copied && count != "1" {
 				t.Errorf("came back with the count %v (%v); a copy is counted, a requeue is not ours", count, copied)

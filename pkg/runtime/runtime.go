@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -57,7 +58,10 @@ type Config struct {
 	// Drain ends Run, with nil, once every queue is empty and nothing is held.
 	// Retries that wait on the broker are not waited for, but counted in the log.
 	Drain bool
-	Log   *slog.Logger
+	// DrainTimeout ends a Drain that takes longer with ErrNotDrained; 0: it may take
+	// for ever.
+	DrainTimeout time.Duration
+	Log          *slog.Logger
 	// Bodies bounds and counts the message bodies in hand; nil: the default bound.
 	Bodies *memory.Bodies
 	// Observer is told what happens; nil costs nothing.
@@ -144,6 +148,9 @@ type runner struct {
 	consumers []*consumer
 	opened    chan struct{} // closed once the broker has been reached
 
+	short   shortfall
+	looking atomic.Pointer[session] // on which a Drain looks at the queues; nil while there is none
+
 	unprepared error         // of the last Prepare
 	patience   time.Duration // how long a queue may take to answer
 }
@@ -158,7 +165,8 @@ func (s stages) stopping() bool { return s.intake.Err() != nil }
 // hands back what no hook has seen, and waits for running hooks and held copies
 // up to the shutdown timeout. Ending work, whose child intake must be, stops
 // running hooks and publishes held copies early. Run returns after the last
-// goroutine it started; the error is nil after a drain.
+// goroutine it started; the error is nil after a drain, and ErrCutShort after one
+// that did not come to its end.
 func Run(intake, work context.Context, cfg Config) error {
 	for _, q := range cfg.Queues {
 		if err := q.checkBatch(); err != nil {
@@ -173,7 +181,12 @@ func (r *runner) run(intake, work context.Context) error {
 	defer kill(nil)
 	intake, stopIntake := context.WithCancelCause(intake)
 	defer stopIntake(nil)
-	defer context.AfterFunc(work, func() { stopIntake(context.Cause(work)) })()
+	defer context.AfterFunc(work, func() {
+		stopIntake(context.Cause(work))
+		for _, c := range r.consumers {
+			c.timers.rushAll()
+		}
+	})()
 
 	life, end := context.WithCancel(context.WithoutCancel(work))
 	defer end()
@@ -184,13 +197,18 @@ func (r *runner) run(intake, work context.Context) error {
 		parts.Go(func() { c.timers.run(life) })
 	}
 	parts.Go(func() { r.limitDrain(intake, life, kill) })
+	parts.Go(func() { r.limitQueues(intake, life, stopIntake) })
 
 	err := r.serve(stages{intake, work}, stopIntake)
 	stopIntake(err)
 	r.finishTimers(work)
+	cut := context.Cause(work)
 	end()
 	parts.Wait()
-	return err
+	if err != nil {
+		return err
+	}
+	return r.verdict(cut, context.Cause(intake))
 }
 
 func newRunner(cfg Config) *runner {
@@ -215,6 +233,7 @@ func newRunner(cfg Config) *runner {
 		c.observe(cfg.Observer)
 		c.bodies, t.mem = cfg.Bodies, cfg.Bodies.Held()
 		c.dial, c.replies = cfg.Dial, r.replies
+		c.short = &r.short
 		r.consumers = append(r.consumers, c)
 	}
 	sortOwned(r.consumers)
@@ -245,6 +264,7 @@ func (r *runner) publish(life context.Context) {
 func (r *runner) limitDrain(intake, life context.Context, kill context.CancelCauseFunc) {
 	select {
 	case <-intake.Done():
+		r.short.draining.Store(true)
 		r.log.Debug("draining", keyReason, context.Cause(intake))
 		tell(r.cfg.Observer, Draining{context.Cause(intake)})
 	case <-life.Done():

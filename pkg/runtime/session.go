@@ -75,6 +75,7 @@ func (r *runner) keep(st stages, sh *shard) {
 		conn, err := sh.connection(st.intake)
 		if st.stopping() {
 			closeConn(conn)
+			r.short.alone.Store(true)
 			return
 		}
 		if err == nil {
@@ -82,6 +83,9 @@ func (r *runner) keep(st stages, sh *shard) {
 			tell(r.cfg.Observer, Connected{"consume", queueNames(sh.consumers)})
 			err = r.session(st, conn, sh)
 			if st.stopping() {
+				if err != nil {
+					r.short.alone.Store(true)
+				}
 				tell(r.cfg.Observer, Disconnected{"consume", queueNames(sh.consumers), nil})
 				return
 			}

@@ -218,16 +218,26 @@ func (t *timers) finish(work context.Context) {
 	if t.wait(work.Done()) {
 		return
 	}
-	t.mu.Lock()
-	t.hurry = true
-	close(t.rush)
-	t.log.Warn("publishing held copies before their time: better early than lost", keyCount, t.inHand)
-	t.signal()
-	t.mu.Unlock()
+	t.rushAll()
 	limit := make(chan struct{})
 	timer := time.AfterFunc(finishTimeout, func() { close(limit) })
 	defer timer.Stop()
 	t.wait(limit)
+}
+
+// rushAll makes every copy due, those to come included.
+func (t *timers) rushAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.hurry {
+		return
+	}
+	t.hurry = true
+	close(t.rush)
+	if t.inHand > 0 {
+		t.log.Warn("publishing held copies before their time: better early than lost", keyCount, t.inHand)
+	}
+	t.signal()
 }
 
 // wait reports whether nothing is held any more before stop is closed.

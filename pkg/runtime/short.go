@@ -1,0 +1,109 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// ErrCutShort is returned by Run when a drain ended before all that was in hand
+// had: by the shutdown timeout, because work ended, or because a result or a held
+// copy could not be sent any more. What wraps it says which.
+var ErrCutShort = errors.New("stopped before the drain was over")
+
+// ErrNotDrained is returned by Run when the queues were not empty within
+// Config.DrainTimeout. What wraps it says what was left.
+var ErrNotDrained = errors.New("the queues are not empty")
+
+// shortfall counts what a drain has not brought to its end.
+type shortfall struct {
+	draining atomic.Bool
+	results  atomic.Int64
+	alone    atomic.Bool // the drain ended without a connection on which results go out
+}
+
+// result notes a delivery whose hook has answered and that could not be settled.
+// While the process goes on, and where it has connected anew, the message comes
+// again to it.
+func (s *shortfall) result() {
+	if s != nil && s.draining.Load() {
+		s.results.Add(1)
+	}
+}
+
+// verdict is what Run says of a stop: cut is the cause for which work ended, stop
+// the one for which intake did.
+func (r *runner) verdict(cut, stop error) error {
+	held := 0
+	for _, c := range r.consumers {
+		held += c.timers.count()
+	}
+	results := r.short.results.Load()
+	switch {
+	case held > 0:
+		return fmt.Errorf("%w: delayed copies that waited in the process are lost: %d", ErrCutShort, held)
+	case cut != nil:
+		return fmt.Errorf("%w: %w", ErrCutShort, cut)
+	case results > 0 && r.short.alone.Load():
+		return fmt.Errorf("%w: results that could not be settled any more: %d", ErrCutShort, results)
+	case errors.Is(stop, ErrNotDrained):
+		return stop
+	}
+	return nil
+}
+
+// limitQueues ends a Drain that takes longer than it may.
+func (r *runner) limitQueues(intake, life context.Context, stop context.CancelCauseFunc) {
+	if !r.cfg.Drain || r.cfg.DrainTimeout <= 0 {
+		return
+	}
+	if sleep(r.cfg.DrainTimeout, intake.Done(), life.Done()) {
+		stop(fmt.Errorf("%w: %s", ErrNotDrained, r.left()))
+	}
+}
+
+// lastLook bounds how long the broker is asked what is left.
+const lastLook = 2 * time.Second
+
+// namedLeft is how many queues are named with what is left in them.
+const namedLeft = 8
+
+// left says in one line what a Drain has not done.
+func (r *runner) left() string {
+	s := r.looking.Load()
+	if s == nil {
+		return "there is no connection to the broker"
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, lastLook)
+	defer cancel()
+	l := &looker{session: s, stop: ctx.Done()}
+	var parts []string
+	for _, c := range r.consumers {
+		if text := c.left(l); text != "" {
+			parts = append(parts, text)
+		}
+	}
+	if n := len(parts) - namedLeft; n > 0 {
+		parts = append(parts[:namedLeft], fmt.Sprintf("%d more queues", n))
+	}
+	if len(parts) == 0 {
+		return "they became empty just now"
+	}
+	return strings.Join(parts, "; ")
+}
+
+// left says what a queue has left; "" is nothing.
+func (c *consumer) left(l *looker) string {
+	ready, err := l.ready(c.queue)
+	hand, held := c.inHand.Load(), c.timers.count()
+	switch {
+	case err != nil:
+		return fmt.Sprintf("queue %q does not say (%v), %d in hand, %d held for later", c.queue, err, hand, held)
+	case ready == 0 && hand == 0 && held == 0:
+		return ""
+	}
+	return fmt.Sprintf("queue %q has %d ready, %d in hand, %d held for later", c.queue, ready, hand, held)
+}

@@ -7,6 +7,7 @@ package metrics
 
 import (
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,6 +27,7 @@ type Metrics struct {
 	links    map[string]*link // by purpose of the connection
 	blocked  prometheus.Gauge
 	bodies   bodies
+	logDrops atomic.Pointer[func() uint64]
 }
 
 // New returns metrics of the named queues. Every series of theirs is there from
@@ -43,7 +45,7 @@ func New(b Build, queues []string) *Metrics {
 	v := newVectors()
 	m.registry.MustRegister(v.all()...)
 	m.registry.MustRegister(m.bodies.all()...)
-	m.registry.MustRegister(m.blocked, buildInfo(b), collectors.NewGoCollector(),
+	m.registry.MustRegister(m.blocked, m.dropped(), buildInfo(b), collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, name := range queues {
 		m.queues[name] = v.queue(name)
@@ -52,6 +54,21 @@ func New(b Build, queues []string) *Metrics {
 		m.links[purpose] = v.link(purpose)
 	}
 	return m
+}
+
+// LogDrops tells the metrics where to ask how many lines the log has dropped.
+func (m *Metrics) LogDrops(count func() uint64) { m.logDrops.Store(&count) }
+
+func (m *Metrics) dropped() prometheus.Collector {
+	return prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "rsctl_log_lines_dropped_total",
+		Help: "Lines of the log that were dropped because nobody read them in time.",
+	}, func() float64 {
+		if count := m.logDrops.Load(); count != nil {
+			return float64((*count)())
+		}
+		return 0
+	})
 }
 
 func buildInfo(b Build) prometheus.Collector {

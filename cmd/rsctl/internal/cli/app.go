@@ -12,6 +12,7 @@ import (
 type app struct {
 	sys IO
 	tty struct{ out, err console } // what the real streams are
+	log *runLog                    // of "run"; else nil
 	globals
 }
 

@@ -6,9 +6,10 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"unicode"
 
 	"golang.org/x/term"
+
+	"github.com/rsctl/rsctl/cmd/rsctl/internal/logpipe"
 )
 
 // The rules for terminals, in one place:
@@ -18,7 +19,8 @@ import (
 //   - Prose is wrapped to the terminal, at most maxWidth columns, and to
 //     pipeWidth columns elsewhere. The last column of a table is wrapped to the
 //     terminal where that leaves it readable; elsewhere a row is one line.
-//   - Control characters in names and messages are escaped, so that a queue's
+//   - Control characters in names and messages, and those that change the
+//     direction of text, are escaped, so that a queue's
 //     name or a server's answer cannot drive the terminal.
 const (
 	pipeWidth = 80
@@ -84,15 +86,20 @@ func wantColours(c console, mode string) bool {
 	return c.terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// safe escapes control characters other than line breaks.
+// safe escapes control characters other than line breaks, and what changes the
+// direction of text.
 func safe(s string) string {
 	if !strings.ContainsFunc(s, isControl) {
 		return s
 	}
 	var b strings.Builder
 	for _, r := range s {
-		if isControl(r) {
+		switch {
+		case isControl(r) && r < 0x100:
 			fmt.Fprintf(&b, "\\x%02x", r)
+			continue
+		case isControl(r):
+			fmt.Fprintf(&b, "\\u%04x", r)
 			continue
 		}
 		b.WriteRune(r)
@@ -100,7 +107,7 @@ func safe(s string) string {
 	return b.String()
 }
 
-func isControl(r rune) bool { return r != '\n' && r != '\t' && unicode.IsControl(r) }
+func isControl(r rune) bool { return r != '\n' && r != '\t' && logpipe.Unsafe(r) }
 
 // oneLine is safe text without line breaks.
 func oneLine(s string) string {

@@ -146,6 +146,7 @@ type relay struct {
 
 	mu     sync.Mutex
 	isOpen bool
+	frozen chan struct{} // not nil while nothing passes
 	conns  []net.Conn
 	wg     sync.WaitGroup
 }
@@ -195,11 +196,33 @@ func (r *relay) join(in net.Conn) {
 	r.conns = append(r.conns, in, out)
 	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
 		r.wg.Go(func() {
-			_, _ = io.Copy(way[0], way[1])
+			_, _ = io.Copy(frozenWhile{way[0], r}, way[1])
 			_ = way[0].Close()
 			_ = way[1].Close()
 		})
 	}
+}
+
+// freeze lets nothing pass any more, until the relay is shut.
+func (r *relay) freeze() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.frozen = make(chan struct{})
+}
+
+type frozenWhile struct {
+	net.Conn
+	r *relay
+}
+
+func (w frozenWhile) Write(p []byte) (int, error) {
+	w.r.mu.Lock()
+	frozen := w.r.frozen
+	w.r.mu.Unlock()
+	if frozen != nil {
+		<-frozen
+	}
+	return w.Conn.Write(p)
 }
 
 // shut hangs up on new connections and cuts the others.
@@ -211,6 +234,10 @@ func (r *relay) shut() {
 		_ = c.Close()
 	}
 	r.conns = nil
+	if r.frozen != nil {
+		close(r.frozen)
+		r.frozen = nil
+	}
 }
 
 func TestReadyzTellsTheTruthAboutAnOutage(t *testing.T) {

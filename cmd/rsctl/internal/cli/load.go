@@ -89,7 +89,7 @@ func (a *app) load() (*spec.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	printProblems(a.stderr(), problems)
+	a.showProblems(problems)
 	if problems.HasErrors() {
 		return nil, &negative{message: summary(a.file, nil, problems)}
 	}
@@ -102,9 +102,26 @@ func (a *app) load() (*spec.Spec, error) {
 // in a file.
 func (a *app) warnOverridden(b spec.Broker) {
 	if (a.url != "" || a.managementURL != "") && b.ManagementInPlain() {
-		c := a.stderr()
-		c.println(c.paint(yellow, "warning:") + " " + spec.ManagementInPlain)
+		a.warn(spec.ManagementInPlain)
 	}
+}
+
+// showProblems puts problems of the spec where a command has its diagnostics.
+func (a *app) showProblems(problems spec.Problems) {
+	if a.log != nil {
+		a.log.problems(a.stderr(), problems)
+		return
+	}
+	printProblems(a.stderr(), problems)
+}
+
+func (a *app) warn(text string) {
+	if a.log != nil && a.log.json {
+		a.log.Warn(text)
+		return
+	}
+	c := a.stderr()
+	c.println(c.paint(yellow, "warning:") + " " + text)
 }
 
 func printProblems(c console, problems spec.Problems) {

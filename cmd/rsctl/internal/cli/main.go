@@ -35,7 +35,14 @@ func Main(args []string, sys IO) int {
 // finish is the one place that prints an error and picks the exit code.
 func (a *app) finish(err error) int {
 	code := exitCode(err)
-	if text := errorText(err); text != "" {
+	text := errorText(err)
+	switch {
+	case a.log != nil:
+		if text != "" {
+			a.log.fail(a.stderr(), text, hintOf(err))
+		}
+		a.log.close()
+	case text != "":
 		printError(a.stderr(), text, hintOf(err))
 	}
 	return code

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
@@ -19,6 +21,7 @@ import (
 type runFlags struct {
 	queues          []string
 	drain           bool
+	timeout         time.Duration
 	shutdownTimeout time.Duration
 	listen          listenFlag
 	logFormat       choice
@@ -42,13 +45,14 @@ wait or are retried must find their way back; what is missing or leads elsewhere
 stops the start. A broker that cannot be reached is tried for ever; a wrong
 password, vhost or permission is not.
 
-The first SIGINT or SIGTERM drains: no new deliveries, running handlers finish,
-up to --shutdown-timeout. A second one stops at once; what was not settled is
-delivered again. Exit code 0 after a drain, 1 when the spec, the topology or a
-handler does not allow a start, 3 when the broker refuses or a drain was cut
-short.
+The first SIGINT, SIGTERM, SIGQUIT or SIGHUP drains: no new deliveries, running
+handlers finish, up to --shutdown-timeout. A second one stops at once; what was
+not settled is delivered again. Exit code 0 after a drain, 1 when the spec, the
+topology or a handler does not allow a start, 3 when the broker refuses or a
+drain was cut short.
 
---drain stops when the queues are empty and no handler runs. It waits for retries
+--drain stops when the queues are empty and no handler runs; when they are not
+within --timeout, with exit code 3. It waits for retries
 that the process holds (timer, hold). Retries that wait on the broker (dlx_ttl,
 levels) may be due in days and are not waited for; the log says how many there
 are and where. What a delayed exchange (plugin_dme) or RabbitMQ itself (native)
@@ -65,9 +69,16 @@ collects what handlers leave behind.`,
   rsctl run --drain            work until the queues are empty, then stop
   rsctl run --listen :9419     answer probes and Prometheus from other machines
   rsctl run --log-format json --log-level debug`,
-		Args: noArgs,
+		Args: func(cmd *cobra.Command, args []string) error {
+			a.openLog(&f)
+			return noArgs(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), a, f) },
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		a.openLog(&f)
+		return flagError(cmd, err)
+	})
 	f.bind(a, cmd)
 	return cmd
 }
@@ -76,9 +87,11 @@ func (f *runFlags) bind(a *app, cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.queues, "queue", nil, "consume only this `QUEUE`; may be repeated")
 	fl.BoolVar(&f.drain, "drain", false, "stop when the queues are empty")
+	fl.DurationVar(&f.timeout, "timeout", 0, "with --drain, longest time until the queues are empty; 0 is for ever")
 	fl.DurationVar(&f.shutdownTimeout, "shutdown-timeout", runtime.DefaultShutdownTimeout, "longest drain after a signal")
 	fl.StringVar(&f.listen.addr, "listen", defaultListen, "`ADDRESS` of /healthz, /readyz and /metrics; \"\" is none")
 	f.listen.given = func() bool { return fl.Changed("listen") }
+	fl.StringArrayVar(&f.listen.hosts, "listen-host", nil, "also answer requests for this host `NAME` on --listen; \"*\" is any; may be repeated")
 	fl.Var(&f.logFormat, "log-format", "`form` of the log: auto (text on a terminal, json otherwise), text or json")
 	fl.Var(&f.logLevel, "log-level", "least `level` that is logged: debug, info, warn or error")
 	complete(cmd, "queue", a.completeQueues)
@@ -87,10 +100,7 @@ func (f *runFlags) bind(a *app, cmd *cobra.Command) {
 }
 
 func run(ctx context.Context, a *app, f runFlags) error {
-	if f.shutdownTimeout <= 0 {
-		return usagef("for example 25s", "--shutdown-timeout must be above zero, got %s", f.shutdownTimeout)
-	}
-	if err := f.listen.check(); err != nil {
+	if err := f.check(); err != nil {
 		return err
 	}
 	s, err := a.load()
@@ -104,15 +114,56 @@ func run(ctx context.Context, a *app, f runFlags) error {
 	if err := runnable(s, queues); err != nil {
 		return err
 	}
-	log := a.logger(f)
+	st := stopOnSignal(ctx, graceOf(queues), a.log.Logger)
+	defer st.end()
+	f.listen.logDrops = a.log.pipe.Dropped
+	done := make(chan error, 1)
+	go func() { done <- consume(ctx, a.log.Logger, st, s, queues, f) }()
+	select {
+	case err := <-done:
+		return err
+	case <-st.hard: // what does not end is left to the end of the process
+		return &failure{err: fmt.Errorf("%w (interrupted twice); what was not settled will be delivered again, and delayed copies that waited in the process (delay: timer) may be lost", runtime.ErrCutShort)}
+	}
+}
+
+func (f runFlags) check() error {
+	if f.shutdownTimeout <= 0 {
+		return usagef("for example 25s", "--shutdown-timeout must be above zero, got %s", f.shutdownTimeout)
+	}
+	if f.timeout < 0 {
+		return usagef("for example 10m", "--timeout must not be below zero, got %s", f.timeout)
+	}
+	if f.timeout > 0 && !f.drain {
+		return usagef("add --drain, or leave --timeout out", "--timeout is for --drain")
+	}
+	return f.listen.check()
+}
+
+// graceOf is the longest time that a handler has between SIGTERM and SIGKILL.
+func graceOf(queues []*spec.Queue) time.Duration {
+	var grace time.Duration
+	for _, q := range queues {
+		grace = max(grace, q.Handler.KillGrace)
+	}
+	return grace
+}
+
+// consume runs from the first look at the handlers until everything has ended.
+func consume(ctx context.Context, log *slog.Logger, st *stop, s *spec.Spec, queues []*spec.Queue, f runFlags) error {
 	if err := threads.Reserve(threads.ForHandlers); err != nil {
 		log.Warn("no threads were made in advance; a limit of processes may end rsctl", "error", err)
 	}
-	w, err := assemble(ctx, s, queues, log)
-	if err != nil {
+	w, err := assemble(st.intake, s, queues, log)
+	switch {
+	case err != nil && st.intake.Err() != nil: // the stop has cut its look at the handlers
+		log.Info("stopped", "cause", errorText(context.Cause(st.intake)))
+		return nil
+	case err != nil:
 		return err
 	}
 	defer w.close()
+	defer context.AfterFunc(st.work, w.close)()
 	tracer := tracing.FromEnvironment(ctx, readVersion().Version, log)
 	defer tracer.Close()
 	w.trace(tracer)
@@ -126,20 +177,26 @@ func run(ctx context.Context, a *app, f runFlags) error {
 		return err
 	}
 	defer closeServer()
-	intake, work, stop := a.drainOnSignal(ctx)
-	defer stop()
 	cfg := w.config(log)
 	cfg.Observer, cfg.Bodies = observer, bodies
-	cfg.Drain, cfg.ShutdownTimeout = f.drain, f.shutdownTimeout
+	cfg.Drain, cfg.DrainTimeout, cfg.ShutdownTimeout = f.drain, f.timeout, f.shutdownTimeout
 	log.Info("starting", "queues", w.names, "broker", s.Broker.URL.String())
-	if err := runtime.Run(intake, work, cfg); err != nil {
-		return startError(err)
+	if err := runtime.Run(st.intake, st.work, cfg); err != nil {
+		return endError(err, f)
 	}
-	if work.Err() != nil {
-		return &failure{err: errors.New("stopped before the drain was over; what was not settled will be delivered again")}
-	}
-	log.Info("stopped", "cause", cmp.Or(errorText(context.Cause(intake)), "the queues are empty"))
+	log.Info("stopped", "cause", cmp.Or(errorText(context.Cause(st.intake)), "the queues are empty"))
 	return nil
+}
+
+// endError says why a run has not come to its end.
+func endError(err error, f runFlags) error {
+	switch {
+	case errors.Is(err, runtime.ErrCutShort):
+		return &failure{err: fmt.Errorf("%w; what was not settled will be delivered again", err)}
+	case errors.Is(err, runtime.ErrNotDrained):
+		return &failure{err: fmt.Errorf("gave up after %s (--timeout): %w", f.timeout, err)}
+	}
+	return startError(err)
 }
 
 // startError makes a refused start the answer no; other errors are failures.

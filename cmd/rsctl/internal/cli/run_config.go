@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -99,9 +100,11 @@ func (w *wiring) trace(t *tracing.Tracer) {
 
 // close ends what the hooks hold.
 func (w *wiring) close() {
+	var closing sync.WaitGroup
 	for _, c := range w.closers {
-		_ = c.Close() // the process is about to end
+		closing.Go(func() { _ = c.Close() }) // the process is about to end
 	}
+	closing.Wait()
 }
 
 // checkHook refuses a command that could not be started. An endpoint that does

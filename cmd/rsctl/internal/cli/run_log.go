@@ -1,19 +1,70 @@
 package cli
 
-import "log/slog"
+import (
+	"bytes"
+	"io"
+	stdlog "log"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/rsctl/rsctl/cmd/rsctl/internal/logpipe"
+	"github.com/rsctl/rsctl/pkg/spec"
+)
 
 var levels = map[string]slog.Level{
 	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
 }
 
-// logger writes to standard error, as text for people and as JSON for machines.
-func (a *app) logger(f runFlags) *slog.Logger {
-	opts := &slog.HandlerOptions{Level: levels[f.logLevel.value], ReplaceAttr: readable}
-	asText := f.logFormat.value == "text" || f.logFormat.value == "auto" && a.stderr().terminal
-	if asText {
-		return slog.New(slog.NewTextHandler(a.sys.Err, opts))
+// flushFor bounds what the end of a run waits for whoever reads its log.
+const flushFor = time.Second
+
+// runLog is the log of a run, on standard error: all that the run prints is in
+// it, in one form. It never waits for its reader, and a reader that goes away
+// costs the lines, not the service.
+type runLog struct {
+	*slog.Logger
+	pipe *logpipe.Writer
+	json bool
+}
+
+// openLog puts the log in the place of standard error, once, as soon as its form
+// is known.
+func (a *app) openLog(f *runFlags) {
+	if a.log != nil {
+		return
 	}
-	return slog.New(slog.NewJSONHandler(a.sys.Err, opts))
+	outliveReaders()
+	asText := f.logFormat.value == "text" || f.logFormat.value == "auto" && a.stderr().terminal
+	handler := func(w io.Writer) slog.Handler { return newHandler(w, asText, levels[f.logLevel.value]) }
+	pipe := logpipe.New(a.sys.Err, logpipe.Size, func(lines uint64) []byte { return droppedLine(handler, lines) })
+	log := slog.New(handler(pipe))
+	a.log = &runLog{Logger: log, pipe: pipe, json: !asText}
+	a.sys.Err = pipe
+	stdlog.SetFlags(0) // packages of the library that use it: net/http's client does
+	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer())
+}
+
+// outliveReaders keeps a write to a pipe that nobody reads from ending the
+// process. Unlike an ignored signal, one that is taken is not passed on to
+// handlers: they are ended by a broken pipe as usual.
+func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+func newHandler(w io.Writer, asText bool, level slog.Level) slog.Handler {
+	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: readable}
+	if asText {
+		return slog.NewTextHandler(logpipe.Escaping(w), opts)
+	}
+	return slog.NewJSONHandler(logpipe.Escaping(w), opts)
+}
+
+// droppedLine says, in the form of the log, how many lines are missing.
+func droppedLine(handler func(io.Writer) slog.Handler, lines uint64) []byte {
+	var b bytes.Buffer
+	slog.New(handler(&b)).Error("lines of the log were dropped: it was not read as fast as it was written", "not_logged", lines)
+	return b.Bytes()
 }
 
 // readable writes durations as 1.5s in JSON too, not as nanoseconds.
@@ -23,3 +74,38 @@ func readable(_ []string, attr slog.Attr) slog.Attr {
 	}
 	return attr
 }
+
+// problems logs what is wrong with a spec. People get the lines that "validate"
+// prints.
+func (log *runLog) problems(c console, all spec.Problems) {
+	if !log.json {
+		printProblems(c, all)
+		return
+	}
+	for _, p := range all {
+		log := log.With("at", at(p.File, p.Pos), "rule", p.Rule)
+		if p.Hint != "" {
+			log = log.With("hint", p.Hint)
+		}
+		if p.Severity == spec.Error {
+			log.Error(p.Message)
+		} else {
+			log.Warn(p.Message)
+		}
+	}
+}
+
+// fail logs why the run ends.
+func (l *runLog) fail(c console, text, hint string) {
+	switch {
+	case !l.json:
+		printError(c, text, hint)
+	case hint != "":
+		l.Error(text, "hint", hint)
+	default:
+		l.Error(text)
+	}
+}
+
+// close waits for the reader of the log, but not for long.
+func (l *runLog) close() { l.pipe.Close(flushFor) }

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Bounds of one request, so that no client can keep anything for long.
+// Bounds of one request, so that no client can keep anything for long, and of
+// connections, each of which takes a descriptor that a handler may need.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
@@ -17,12 +18,14 @@ const (
 	idleTimeout   = time.Minute
 	maxHeader     = 16 << 10
 	closeTimeout  = time.Second
+	maxConns      = 32
 )
 
 // Server serves until it is closed.
 type Server struct {
 	http    *http.Server
 	addr    net.Addr
+	conns   *crowd
 	serving sync.WaitGroup
 }
 
@@ -33,10 +36,14 @@ func Listen(ctx context.Context, addr string, h http.Handler, log *slog.Logger) 
 	if err != nil {
 		return nil, err
 	}
+	conns := newCrowd(maxConns)
 	s := &Server{
-		addr: ln.Addr(),
+		addr:  ln.Addr(),
+		conns: conns,
 		http: &http.Server{
-			Handler:           h,
+			Handler:           conns.wrap(h),
+			ConnState:         conns.state,
+			ConnContext:       conns.context,
 			ReadHeaderTimeout: headerTimeout,
 			ReadTimeout:       readTimeout,
 			WriteTimeout:      writeTimeout,

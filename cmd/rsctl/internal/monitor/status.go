@@ -5,8 +5,8 @@ package monitor
 import (
 	"strings"
 	"sync"
-	"unicode"
 
+	"github.com/rsctl/rsctl/cmd/rsctl/internal/logpipe"
 	"github.com/rsctl/rsctl/pkg/runtime"
 )
 
@@ -119,7 +119,7 @@ func reason(err error) string {
 		return "stopped"
 	}
 	line := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if logpipe.Unsafe(r) {
 			return ' '
 		}
 		return r

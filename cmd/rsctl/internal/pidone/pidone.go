@@ -16,9 +16,15 @@ import (
 	"github.com/rsctl/rsctl/pkg/runtime/threads"
 )
 
-// passedOn are the signals that people and supervisors send to a process.
-var passedOn = []os.Signal{
-	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
+// passedOn are the signals that people and supervisors send to a process. A SIGHUP
+// that whoever started the process keeps away, as nohup does, is kept from the
+// program as well.
+func passedOn() []os.Signal {
+	all := []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return append(all, alsoPassedOn...)
 }
 
 // Run starts the program at path with the arguments argv (its name first), hands
@@ -27,7 +33,7 @@ var passedOn = []os.Signal{
 // it, as a shell does. An error means that the program could not be started.
 func Run(path string, argv []string) (code int, err error) {
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, passedOn...)
+	signal.Notify(signals, passedOn()...)
 	defer signal.Stop(signals)
 	_ = threads.Reserve(2) // without, it goes on as long as there are threads to be had
 	pid, err := start(path, argv)

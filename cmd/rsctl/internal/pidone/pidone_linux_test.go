@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 // end of its input.
 func saySignals() {
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, passedOn...)
+	signal.Notify(signals, passedOn()...)
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
 		close(signals)
@@ -172,7 +172,7 @@ func TestEachSignalReachesTheProgramOnce(t *testing.T) {
 	t.Parallel()
 	p := startInit(t, "")
 	p.wantLine(t, "ready")
-	for _, s := range passedOn {
+	for _, s := range passedOn() {
 		if err := p.Process.Signal(s); err != nil {
 			t.Fatal(err)
 		}

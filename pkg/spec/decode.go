@@ -28,6 +28,9 @@ func (d *decoder) spec() *Spec {
 	if n := d.root.get("broker").get("management_url"); n != nil {
 		s.managementPos = n.pos
 	}
+	if n := d.root.get("broker").get("auth"); n != nil {
+		s.authPos = n.pos
+	}
 	if n := d.root.get("broker").get("tls"); n != nil {
 		s.tlsPos = n.pos
 	}

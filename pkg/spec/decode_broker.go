@@ -1,21 +1,64 @@
 package spec
 
-import "errors"
+import (
+	"errors"
+	"slices"
+	"strings"
+)
 
 func (d *decoder) broker(n *node) Broker {
 	f := d.fields(n)
 	b := Broker{
-		URL:            d.url(f.scalar("url"), amqpSchemes),
+		Auth:           Password,
 		TLS:            d.tls(n.get("tls")),
 		ConnectionName: f.text("connection_name"),
 	}
+	if f.text("auth") == string(External) {
+		b.Auth = External
+	}
+	w := &writtenURLs{options: d.options}
+	d.addresses(f, &b, w)
 	if v := f.scalar("management_url"); v != nil && v.value != "" {
 		b.ManagementURL = d.url(v, httpSchemes)
+		w.management = rereadable(v)
 	}
-	if n.get("url") == nil {
-		b.URL = d.defaultURL()
+	if w.management != "" || slices.ContainsFunc(w.addresses, func(raw string) bool { return raw != "" }) {
+		b.written = w
 	}
 	return b
+}
+
+// addresses reads url or urls.
+func (d *decoder) addresses(f fields, b *Broker, w *writtenURLs) {
+	one, several := f.n.get("url"), f.n.get("urls")
+	switch {
+	case one != nil && several != nil:
+		d.refuse(several, "url-or-urls", "broker has url and urls", "list every address under urls, and remove url")
+	case several == nil && one == nil:
+		b.URL = d.defaultURL()
+	case several == nil:
+		v := f.scalar("url")
+		b.URL = d.url(v, amqpSchemes)
+		w.addresses = []string{rereadable(v)}
+	default:
+		for _, v := range list(several) {
+			if v.kind == scalar && !v.broken {
+				b.URLs = append(b.URLs, d.url(v, amqpSchemes))
+				w.addresses = append(w.addresses, rereadable(v))
+			}
+		}
+		if len(b.URLs) > 0 {
+			b.URL = b.URLs[0]
+		}
+	}
+}
+
+// rereadable returns the text of a value that a file is part of, else "".
+func rereadable(n *node) string {
+	if n == nil || !n.inserted || !strings.Contains(n.text, "${file:") {
+		return ""
+	}
+	return n.text
 }
 
 // defaultURL is what a spec without broker.url means.

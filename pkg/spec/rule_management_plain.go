@@ -3,6 +3,8 @@ package spec
 import (
 	"net/netip"
 	"net/url"
+	"slices"
+	"strings"
 )
 
 // The management API is asked with the user and the password of the broker,
@@ -24,8 +26,7 @@ const (
 // although the broker is reached with it. An address on this host crosses no
 // network.
 func (b Broker) ManagementInPlain() bool {
-	amqp, err := url.Parse(b.URL.Value)
-	if err != nil || amqp.Scheme != "amqps" {
+	if !slices.ContainsFunc(b.Addresses(), func(u Text) bool { return strings.HasPrefix(u.Value, "amqps://") }) {
 		return false
 	}
 	management, err := url.Parse(b.ManagementURL.Value)

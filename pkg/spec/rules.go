@@ -41,6 +41,7 @@ var rules = []rule{
 	{"consumer-exclusive", Error, checkConsumerExclusive},
 	{"exclusive-declare", Error, checkExclusiveDeclare},
 	{"batch-reply", Error, checkBatchReply},
+	{"auth-external", Error, checkAuthExternal},
 	{"spent-discarded", Warning, checkSpentDiscarded},
 	{"retries-dead-letter", Warning, checkRetriesDeadLetter},
 	{"timer-loses", Warning, checkTimerLoses},

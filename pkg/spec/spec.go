@@ -19,18 +19,10 @@ type Spec struct {
 	Exchanges       []Exchange
 	Queues          []Queue
 
-	// For the rules: where broker.management_url and broker.tls stand, and whether declare_topology has
+	// For the rules: where broker.management_url, broker.tls and broker.auth stand, and whether declare_topology has
 	// a value that was refused.
-	managementPos, tlsPos Pos
-	badDeclare            bool
-}
-
-// Broker says how to reach RabbitMQ.
-type Broker struct {
-	URL            Text // amqp:// or amqps://
-	ManagementURL  Text // http:// or https://; empty Value: no management API
-	TLS            *TLS
-	ConnectionName string
+	managementPos, tlsPos, authPos Pos
+	badDeclare                     bool
 }
 
 // TLS names the files of an amqps:// connection. Paths are absolute.

@@ -72,12 +72,31 @@ func parseURL(s string, schemes []string) (*url.URL, error) {
 		return nil, &urlError{"the URL must start with " + want, ""}
 	case strings.ContainsFunc(s, isBlank):
 		return nil, &urlError{"the URL holds a space or a control character", encodeHint}
+	case strings.Contains(authority(rest), ","):
+		return nil, severalHosts(schemes)
 	}
 	u, err := url.Parse(s)
 	if err != nil {
 		return nil, urlFault(err)
 	}
 	return u, checkParts(u, rest)
+}
+
+// authority is the host and port of what follows a scheme, as far as it can be
+// told from a URL that may not be valid.
+func authority(rest string) string {
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		rest = rest[:i]
+	}
+	return rest[strings.LastIndexByte(rest, '@')+1:]
+}
+
+// severalHosts refuses the list of hosts that some clients take in one URL.
+func severalHosts(schemes []string) error {
+	if slices.Equal(schemes, amqpSchemes) {
+		return &urlError{"the URL names more than one host", "list the addresses under broker.urls, each as a URL of its own"}
+	}
+	return &urlError{"the URL names more than one host", ""}
 }
 
 func isBlank(r rune) bool { return r <= ' ' || r == 0x7f }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -21,7 +22,8 @@ import (
 const connectTimeout = 10 * time.Second
 
 // Dial opens one AMQP connection as b says; name is shown in the management UI
-// behind the spec's connection_name. The error is one line for people, never
+// behind the spec's connection_name. What b has from files is read again. Of
+// several addresses any will do. The error is one line for people, never
 // holds a password, and unwraps to a [*Refusal] when trying again is useless.
 //
 // The URL's query may set heartbeat (seconds), connection_timeout
@@ -30,12 +32,31 @@ const connectTimeout = 10 * time.Second
 // reconnecting stays off: it has no guard against settling an old delivery on a
 // new channel.
 func Dial(ctx context.Context, b spec.Broker, name string) (*amqp.Connection, error) {
-	uri, err := parseURL(b.URL.Value)
+	b, err := b.Current()
 	if err != nil {
 		return nil, err
 	}
-	return dialURI(ctx, b, uri, name)
+	if all := b.Addresses(); len(all) > 1 {
+		return dialAny(ctx, b, all, name)
+	}
+	return dialURL(ctx, b, b.URL.Value, name, connectTimeout)
 }
+
+// dialURL opens a connection to one address, which has to show within a time that
+// somebody is there.
+func dialURL(ctx context.Context, b spec.Broker, url, name string, answer time.Duration) (*amqp.Connection, error) {
+	uri, err := parseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	if b.Auth == spec.External {
+		uri.AuthMechanism = []string{external}
+	}
+	return dialURI(ctx, b, url, uri, name, answer)
+}
+
+// external is how a URL asks for the login by client certificate.
+const external = "external"
 
 // parseURL never returns the parser's own error: it repeats the URL, and with a
 // password that holds a reserved character even a "host" may be part of it.
@@ -54,15 +75,19 @@ func parseURL(raw string) (amqp.URI, error) {
 	}
 }
 
-func dialURI(ctx context.Context, b spec.Broker, uri amqp.URI, name string) (*amqp.Connection, error) {
+func dialURI(ctx context.Context, b spec.Broker, url string, uri amqp.URI, name string, answer time.Duration) (*amqp.Connection, error) {
 	timeout := connectTimeout
 	if uri.ConnectionTimeout > 0 {
 		timeout = time.Duration(uri.ConnectionTimeout) * time.Millisecond
+		answer = timeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	cfg := amqp.Config{Properties: amqp.NewConnectionProperties()}
 	cfg.Properties.SetClientConnectionName(connectionName(b.ConnectionName, name))
+	if b.Auth == spec.External {
+		cfg.SASL = []amqp.Authentication{&amqp.ExternalAuth{}}
+	}
 	secure, err := tlsFor(b, uri)
 	if err != nil {
 		return nil, err
@@ -72,14 +97,15 @@ func dialURI(ctx context.Context, b spec.Broker, uri amqp.URI, name string) (*am
 	var screen *frames.Conn
 	stop := func() bool { return true }
 	cfg.Dial = func(network, _ string) (net.Conn, error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, network, address(uri))
+		conn, err := (&net.Dialer{Timeout: answer}).DialContext(ctx, network, address(uri))
 		if err != nil {
 			return nil, err
 		}
 		stop = context.AfterFunc(ctx, func() { _ = conn.Close() })
 		gathered = newGatherConn(conn)
 		socket.Conn, socket.since = gathered, time.Now()
-		if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil { // cleared after the handshake
+		socket.deadline = socket.since.Add(timeout)                        // cleared after the handshake
+		if err := conn.SetDeadline(socket.since.Add(answer)); err != nil { // until the first bytes
 			return nil, err
 		}
 		plain, err := encrypt(ctx, &socket, secure)
@@ -89,7 +115,7 @@ func dialURI(ctx context.Context, b spec.Broker, uri amqp.URI, name string) (*am
 		screen = frames.Screen(plain)
 		return screen, nil
 	}
-	conn, err := amqp.DialConfig(withoutTLS(b.URL.Value), cfg)
+	conn, err := amqp.DialConfig(withoutTLS(url), cfg)
 	if !stop() && err == nil {
 		_ = conn.Close()
 		err = ctx.Err()
@@ -109,10 +135,18 @@ func connectionName(prefix, name string) string {
 	return prefix + "/" + name
 }
 
-// refuseLogin is the answer to a wrong user or password.
+// refuseLogin is the answer to a wrong user, password or certificate.
 func refuseLogin(uri amqp.URI) error {
+	if slices.Contains(uri.AuthMechanism, external) {
+		return &Refusal{
+			Code: codeAccessRefused, Login: true,
+			Message: address(uri) + ": login with the client certificate refused",
+			Hint:    "the name in the certificate must be a user of the broker; see the settings of rabbitmq_auth_mechanism_ssl",
+		}
+	}
 	return &Refusal{
 		Code:    codeAccessRefused,
+		Login:   true,
 		Message: fmt.Sprintf("%s: login refused for user %q", address(uri), uri.Username),
 		Hint:    "check user name and password; the user guest may only log in from localhost",
 	}
@@ -133,12 +167,17 @@ const silentRefusal = 2 * time.Second
 type watchedConn struct {
 	net.Conn
 	since    time.Time
+	deadline time.Time // of the login, once the first bytes have come; zero after that
 	timedOut atomic.Bool
 	silent   atomic.Bool
 }
 
 func (c *watchedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	if n > 0 && !c.deadline.IsZero() { // this is the first Read, and nobody else writes deadlines before it
+		_ = c.SetDeadline(c.deadline)
+		c.deadline = time.Time{}
+	}
 	switch {
 	case err == nil:
 	case errors.Is(err, os.ErrDeadlineExceeded):

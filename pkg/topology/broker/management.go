@@ -37,6 +37,10 @@ func NewManagement(b spec.Broker) (*Management, error) {
 	if b.ManagementURL.Value == "" {
 		return nil, nil
 	}
+	b, err := b.Current()
+	if err != nil {
+		return nil, &Refusal{Message: err.Error()}
+	}
 	uri, err := parseURL(b.URL.Value)
 	if err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ type Refusal struct {
 	Code    int // AMQP reply code, 0 when there is none
 	Message string
 	Hint    string
+	Login   bool // it is about the user, the password or the client certificate
 }
 
 func (r *Refusal) Error() string { return r.Message }
@@ -35,11 +36,12 @@ func explainDial(ctx context.Context, uri amqp.URI, err error, socket *watchedCo
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
-	case errors.Is(ctx.Err(), context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), socket.timedOut.Load():
-		return fmt.Errorf("%s: no answer in time", at)
+	case errors.Is(ctx.Err(), context.DeadlineExceeded), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, os.ErrDeadlineExceeded), socket.timedOut.Load():
+		return fmt.Errorf("%s: %w", at, errNoAnswer)
 	case errors.Is(err, amqp.ErrSASL):
 		return &Refusal{Code: codeAccessRefused, Message: at + ": the server offers no login mechanism that is asked for",
-			Hint: "see auth_mechanism in broker.url"}
+			Hint: "see broker.auth, and auth_mechanism in the URL; external needs the plugin rabbitmq_auth_mechanism_ssl"}
 	case errors.Is(err, amqp.ErrCredentials) && socket.silent.Load():
 		return refuseLogin(uri)
 	case errors.As(err, &answer) && answer.Server:

@@ -57,14 +57,14 @@ func apply(ctx context.Context, a *app, f applyFlags) error {
 
 	server := session.Server()
 	t := topology.Compile(s, server)
-	a.progress("declaring %s at %s…", plural(size(t), "object"), s.Broker.URL)
+	a.progress("declaring %s at %s…", plural(size(t), "object"), s.Broker)
 	found, err := broker.Apply(ctx, session, t.Shared(), a.warnings())
 	found.Findings = append(found.Findings, broker.Leave(t)...)
 	findings := fromReport(s.File, found)
 	err = whyEnded(ctx, err)
 	r := report{
 		Command: "apply", OK: err == nil && !failed(findings), Findings: findings,
-		Broker: s.Broker.URL.String(), Version: server.Version, Error: errorText(err),
+		Broker: s.Broker.String(), Version: server.Version, Error: errorText(err),
 	}
 	return a.conclude(r, err)
 }

@@ -63,7 +63,7 @@ func check(ctx context.Context, a *app, f checkFlags) error {
 	findings = append(findings, fromReport(s.File, found)...)
 	return a.conclude(report{
 		Command: "check", OK: err == nil && !failed(findings), Findings: findings,
-		Broker: s.Broker.URL.String(), Version: server.Version, Error: errorText(err),
+		Broker: s.Broker.String(), Version: server.Version, Error: errorText(err),
 	}, err)
 }
 

@@ -59,7 +59,7 @@ type objectJSON struct {
 func explainSpec(s *spec.Spec, queues []*spec.Queue) explainJSON {
 	t := topology.Compile(s, topology.Server{})
 	doc := explainJSON{
-		File: s.File, Broker: s.Broker.URL.String(), VHost: vhostOf(s.Broker.URL.Value),
+		File: s.File, Broker: s.Broker.String(), VHost: vhostOf(s.Broker.URL.Value),
 		DeclareTopology: s.DeclareTopology, Queues: []explainQueue{},
 	}
 	for _, q := range queues {

@@ -43,10 +43,10 @@ func formatsOf(cmd *cobra.Command) []string {
 // override puts the URLs of the command line in place of the spec's.
 func (g *globals) override(b *spec.Broker) {
 	if g.url != "" {
-		b.URL = spec.Text{Value: g.url, Source: maskURL(g.url)}
+		b.SetURL(spec.Text{Value: g.url, Source: maskURL(g.url)})
 	}
 	if g.managementURL != "" {
-		b.ManagementURL = spec.Text{Value: g.managementURL, Source: maskURL(g.managementURL)}
+		b.SetManagementURL(spec.Text{Value: g.managementURL, Source: maskURL(g.managementURL)})
 	}
 }
 

@@ -23,6 +23,7 @@ type runFlags struct {
 	drain           bool
 	timeout         time.Duration
 	shutdownTimeout time.Duration
+	loginPatience   time.Duration
 	listen          listenFlag
 	logFormat       choice
 	logLevel        choice
@@ -43,7 +44,9 @@ With "declare_topology: true" what the queues need is declared first. Otherwise
 every queue, dead-letter queue and exchange they need must exist, and copies that
 wait or are retried must find their way back; what is missing or leads elsewhere
 stops the start. A broker that cannot be reached is tried for ever; a wrong
-password, vhost or permission is not.
+password, vhost or permission is not. Later the run goes on trying, with what
+${file:…} in the broker's URL holds by then; a login that has worked and is
+refused for --login-patience ends it.
 
 The first SIGINT, SIGTERM, SIGQUIT or SIGHUP drains: no new deliveries, running
 handlers finish, up to --shutdown-timeout. A second one stops at once; what was
@@ -89,6 +92,7 @@ func (f *runFlags) bind(a *app, cmd *cobra.Command) {
 	fl.BoolVar(&f.drain, "drain", false, "stop when the queues are empty")
 	fl.DurationVar(&f.timeout, "timeout", 0, "with --drain, longest time until the queues are empty; 0 is for ever")
 	fl.DurationVar(&f.shutdownTimeout, "shutdown-timeout", runtime.DefaultShutdownTimeout, "longest drain after a signal")
+	fl.DurationVar(&f.loginPatience, "login-patience", defaultLoginPatience, "longest time that a login which has worked may be refused; 0 is no limit")
 	fl.StringVar(&f.listen.addr, "listen", defaultListen, "`ADDRESS` of /healthz, /readyz and /metrics; \"\" is none")
 	f.listen.given = func() bool { return fl.Changed("listen") }
 	fl.StringArrayVar(&f.listen.hosts, "listen-host", nil, "also answer requests for this host `NAME` on --listen; \"*\" is any; may be repeated")
@@ -130,6 +134,9 @@ func run(ctx context.Context, a *app, f runFlags) error {
 func (f runFlags) check() error {
 	if f.shutdownTimeout <= 0 {
 		return usagef("for example 25s", "--shutdown-timeout must be above zero, got %s", f.shutdownTimeout)
+	}
+	if f.loginPatience < 0 {
+		return usagef("for example 5m, or 0 for no limit", "--login-patience must not be below zero, got %s", f.loginPatience)
 	}
 	if f.timeout < 0 {
 		return usagef("for example 10m", "--timeout must not be below zero, got %s", f.timeout)
@@ -177,14 +184,22 @@ func consume(ctx context.Context, log *slog.Logger, st *stop, s *spec.Spec, queu
 		return err
 	}
 	defer closeServer()
+	intake, giveUp := context.WithCancelCause(st.intake)
+	defer giveUp(nil)
 	cfg := w.config(log)
+	cfg.Dial = newLoginPatience(f.loginPatience, giveUp).watch(cfg.Dial)
 	cfg.Observer, cfg.Bodies = observer, bodies
 	cfg.Drain, cfg.DrainTimeout, cfg.ShutdownTimeout = f.drain, f.timeout, f.shutdownTimeout
-	log.Info("starting", "queues", w.names, "broker", s.Broker.URL.String())
-	if err := runtime.Run(st.intake, st.work, cfg); err != nil {
+	log.Info("starting", "queues", w.names, "broker", s.Broker.String())
+	err = runtime.Run(intake, st.work, cfg)
+	var login *loginError
+	switch {
+	case errors.As(context.Cause(intake), &login):
+		return login
+	case err != nil:
 		return endError(err, f)
 	}
-	log.Info("stopped", "cause", cmp.Or(errorText(context.Cause(st.intake)), "the queues are empty"))
+	log.Info("stopped", "cause", cmp.Or(errorText(context.Cause(intake)), "the queues are empty"))
 	return nil
 }
 

@@ -143,11 +143,14 @@ func (c *Conn) proceed() error {
 
 // more reads once, with room for need bytes in all.
 func (c *Conn) more(need int) error {
+	have := len(c.held)
 	if need = max(need, readAhead); cap(c.buf) < need {
 		c.buf = make([]byte, need)
 	}
 	c.buf = c.buf[:cap(c.buf)]
-	have := copy(c.buf, c.held)
+	if have > 0 && &c.held[0] != &c.buf[0] {
+		copy(c.buf, c.held)
+	}
 	n, err := c.Conn.Read(c.buf[have:])
 	c.held = c.buf[:have+n]
 	if n > 0 {

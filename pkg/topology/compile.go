@@ -40,6 +40,7 @@ type compiler struct {
 	exchanges map[string]int         // index into out, by name
 	queues    map[string]int
 	bindings  map[string]int
+	lists     map[list]map[string]bool // what union has put into each
 	problems  spec.Problems
 }
 
@@ -47,6 +48,7 @@ func newCompiler(srv Server) *compiler {
 	return &compiler{
 		srv: srv, exchanges: map[string]int{}, queues: map[string]int{},
 		bindings: map[string]int{}, declared: map[string]*spec.Queue{}, inFile: map[string]bool{},
+		lists: map[list]map[string]bool{},
 	}
 }
 

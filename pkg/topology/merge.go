@@ -16,7 +16,7 @@ func (c *compiler) refer(name string, q *spec.Queue, at spec.Pos) {
 		return
 	}
 	if i, ok := c.exchanges[name]; ok {
-		c.out.Exchanges[i].Origin.add(q.Name)
+		c.join(ofExchange, &c.out.Exchanges[i].Origin, name, q.Name)
 		return
 	}
 	c.addExchange(Exchange{
@@ -37,13 +37,13 @@ func (c *compiler) addExchange(x Exchange) {
 	case c.inFile[x.Name]:
 	case have.External && !x.External:
 		// Only referred to so far; here comes the declaration.
-		x.Origin.Queues = union(have.Origin.Queues, x.Origin.Queues)
+		x.Origin.Queues = c.union(list{ofExchange, x.Name, needs}, have.Origin.Queues, x.Origin.Queues)
 		*have = x
 		return
 	case !sameExchange(*have, x):
 		c.clash("exchange", x.Name, have.Origin, x.Origin)
 	}
-	have.Origin.add(x.Origin.Queues...)
+	c.join(ofExchange, &have.Origin, x.Name, x.Origin.Queues...)
 }
 
 // addDerived adds a queue that the file does not declare; one that it does is
@@ -54,9 +54,7 @@ func (c *compiler) addDerived(q Queue) {
 			c.addQueue(workQueue(d, delayNeeds(d).arguments))
 		}
 		have := &c.out.Queues[c.queues[q.Name]]
-		have.Origin.add(q.Origin.Queues...)
-		have.DeadLetterOf = union(have.DeadLetterOf, q.DeadLetterOf)
-		have.WaitsFor = union(have.WaitsFor, q.WaitsFor)
+		c.joinQueue(have, q)
 		return
 	}
 	c.addQueue(q)
@@ -73,15 +71,20 @@ func (c *compiler) addQueue(q Queue) {
 	if have.Origin.Role != RoleWork && !sameQueue(*have, q) {
 		c.clash("queue", q.Name, have.Origin, q.Origin)
 	}
-	have.Origin.add(q.Origin.Queues...)
-	have.DeadLetterOf = union(have.DeadLetterOf, q.DeadLetterOf)
-	have.WaitsFor = union(have.WaitsFor, q.WaitsFor)
+	c.joinQueue(have, q)
+}
+
+// joinQueue notes in have who else needs it, and for what.
+func (c *compiler) joinQueue(have *Queue, q Queue) {
+	c.join(ofQueue, &have.Origin, have.Name, q.Origin.Queues...)
+	have.DeadLetterOf = c.union(list{ofQueue, have.Name, deadLetters}, have.DeadLetterOf, q.DeadLetterOf)
+	have.WaitsFor = c.union(list{ofQueue, have.Name, waits}, have.WaitsFor, q.WaitsFor)
 }
 
 func (c *compiler) addBinding(b Binding) {
 	key := bindingKey(b)
 	if i, ok := c.bindings[key]; ok {
-		c.out.Bindings[i].Origin.add(b.Origin.Queues...)
+		c.join(ofBinding, &c.out.Bindings[i].Origin, key, b.Origin.Queues...)
 		return
 	}
 	c.bindings[key] = len(c.out.Bindings)
@@ -123,15 +126,54 @@ func sameQueue(a, b Queue) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-func (o *Origin) add(queues ...string) { o.Queues = union(o.Queues, queues) }
+// list names one list of queues of one object: a ladder is needed by thousands.
+type list struct {
+	kind objectKind
+	name string
+	part listPart
+}
 
-// union appends what is new; it never changes have's memory.
-func union(have, more []string) []string {
-	out := slices.Clip(have)
+type (
+	objectKind int
+	listPart   int
+)
+
+const (
+	ofExchange objectKind = iota
+	ofQueue
+	ofBinding
+)
+
+const (
+	needs listPart = iota
+	deadLetters
+	waits
+)
+
+func (c *compiler) join(kind objectKind, o *Origin, name string, queues ...string) {
+	o.Queues = c.union(list{kind, name, needs}, o.Queues, queues)
+}
+
+// union appends what is new. The first time it takes memory of its own: objects
+// that come from one place share theirs.
+func (c *compiler) union(of list, have, more []string) []string {
+	if len(more) == 0 {
+		return have
+	}
+	seen := c.lists[of]
+	if seen == nil {
+		seen = make(map[string]bool, len(have)+len(more))
+		for _, s := range have {
+			seen[s] = true
+		}
+		c.lists[of] = seen
+		have = slices.Clip(have)
+	}
 	for _, s := range more {
-		if !slices.Contains(out, s) {
-			out = append(out, s)
+		if !seen[s] {
+			seen[s] = true
+			have = append(have, s)
 		}
 	}
-	return out
+	return have
 }

@@ -19,7 +19,7 @@ var levels = map[string]slog.Level{
 }
 
 // flushFor bounds what the end of a run waits for whoever reads its log.
-const flushFor = time.Second
+const flushFor = 500 * time.Millisecond
 
 // runLog is the log of a run, on standard error: all that the run prints is in
 // it, in one form. It never waits for its reader, and a reader that goes away

@@ -16,6 +16,7 @@ type queue struct {
 	unsettled, running      prometheus.Gauge
 	inFlight, held          prometheus.Gauge
 	consuming, paused       prometheus.Gauge
+	stalled                 prometheus.Gauge
 	attempts, duration, lag prometheus.Observer
 }
 
@@ -38,6 +39,10 @@ func (q *queue) observe(e runtime.Event) {
 		q.held.Inc()
 	case runtime.CopyReleased:
 		q.held.Dec()
+	case runtime.CopyStalled:
+		q.stalled.Inc()
+	case runtime.CopyMoved:
+		q.stalled.Dec()
 	case runtime.Consuming:
 		q.consuming.Set(1)
 	case runtime.NotConsuming:

@@ -11,7 +11,7 @@ import (
 type vectors struct {
 	deliveries, spent, unavailable, copies, reconnects *prometheus.CounterVec
 	unsettled, running, inFlight, held                 *prometheus.GaugeVec
-	consuming, paused, connected                       *prometheus.GaugeVec
+	consuming, paused, connected, stalled              *prometheus.GaugeVec
 	attempts, duration, lag                            *prometheus.HistogramVec
 }
 
@@ -42,6 +42,7 @@ func newVectors() *vectors {
 		held:      gauge("rsctl_held_copies", "Copies that wait in this process until their delay is over (delay: timer).", "queue"),
 		consuming: gauge("rsctl_queue_consuming", "1 while a consumer of the queue is registered.", "queue"),
 		paused:    gauge("rsctl_queue_paused", "1 while the queue waits for a hook that cannot be run.", "queue"),
+		stalled:   gauge("rsctl_copies_waiting", "Copies that cannot arrive and are tried again; their queue is paused meanwhile.", "queue"),
 		connected: gauge("rsctl_connected", "1 while the connection is open, by what it is for.", "connection"),
 		attempts: histogram("rsctl_attempts",
 			"Number of the attempt of each hook call; the first counts as 1.", attemptBuckets),
@@ -56,7 +57,7 @@ func (v *vectors) all() []prometheus.Collector {
 	return []prometheus.Collector{
 		v.deliveries, v.spent, v.unavailable, v.copies, v.reconnects,
 		v.unsettled, v.running, v.inFlight, v.held,
-		v.consuming, v.paused, v.connected,
+		v.consuming, v.paused, v.connected, v.stalled,
 		v.attempts, v.duration, v.lag,
 	}
 }
@@ -85,6 +86,7 @@ func (v *vectors) queue(name string) *queue {
 		inFlight:    v.inFlight.WithLabelValues(name),
 		held:        v.held.WithLabelValues(name),
 		consuming:   v.consuming.WithLabelValues(name),
+		stalled:     v.stalled.WithLabelValues(name),
 		paused:      v.paused.WithLabelValues(name),
 		attempts:    v.attempts.WithLabelValues(name),
 		duration:    v.duration.WithLabelValues(name),

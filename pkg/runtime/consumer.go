@@ -34,6 +34,7 @@ type consumer struct {
 	inHand   atomic.Int64              // the same, to be read
 	returned atomic.Pointer[time.Time] // when a message last went back to a quorum queue
 	gate     *gate
+	stall    *stall // of copies that cannot arrive
 	rate     *pacer
 	lost     *lostAcks
 	warned   *warnings
@@ -65,6 +66,7 @@ func newConsumer(q Queue, pub sender, t *timers, log *slog.Logger) *consumer {
 		order:  newOrder(),
 		spare:  make(chan *delivery),
 		gate:   newGate(log, q.Breaker),
+		stall:  newStall(log, q.Policy.Queue),
 		rate:   newPacer(q.Rate),
 		lost:   newLostAcks(),
 		warned: newWarnings(log),
@@ -77,6 +79,7 @@ func newConsumer(q Queue, pub sender, t *timers, log *slog.Logger) *consumer {
 func (c *consumer) observe(o Observer) {
 	c.obs = o
 	c.gate.obs, c.gate.queue = o, c.queue
+	c.stall.obs = o
 	c.timers.obs, c.timers.owner = o, c.queue
 }
 

@@ -3,7 +3,6 @@ package runtime
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
@@ -12,12 +11,14 @@ import (
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
-// execute carries out the steps that end a delivery. A step that fails ends
-// them: the original then goes back to its queue, so the message may be seen
-// twice but is never lost.
+// execute carries out the steps that end a delivery. A copy that does not arrive
+// is tried again while the delivery may be kept; then the steps of
+// [settle.Recover] take over, so the message may be seen twice but is never lost.
 func (c *consumer) execute(st stages, d *delivery, o hooks.Outcome, steps []settle.Step) {
 	var later *settle.Later
 	var share memory.Share // of later
+	v := &vigil{c: c, st: st, d: d}
+	defer v.end()
 	for _, step := range steps {
 		if d.sub.err() != nil {
 			break // not settled here; finish says so
@@ -30,26 +31,26 @@ func (c *consumer) execute(st stages, d *delivery, o hooks.Outcome, steps []sett
 		case settle.Pace:
 			sleep(s.Age-time.Since(d.arrived), st.intake.Done(), d.sub.ctx.Done())
 		case settle.Copy:
-			if err := c.send(st, d, o, s); err != nil {
-				c.copyFailed(st, d, o, s, err)
+			if err := c.arrive(v, c.outgoing(d, o, s)); err != nil {
+				c.copyFailed(v, o, s, err)
 				return
 			}
 		case settle.Later:
 			// Once the original is settled, a copy that can never be sent would be lost.
 			if err := c.pub.fits(c.outgoing(d, o, s.Copy), d.sub.frame); err != nil {
-				c.copyFailed(st, d, o, s.Copy, err)
+				c.copyFailed(v, o, s.Copy, err)
 				return
 			}
 			if room, ok := c.timers.reserve(st.work, d.sub.ctx, len(d.Body)); ok {
 				later, share = &s, room
-			} else if err := c.send(st, d, o, s.Copy); err != nil { // nothing may wait any more: early, not lost
-				c.copyFailed(st, d, o, s.Copy, err)
+			} else if err := c.arrive(v, c.outgoing(d, o, s.Copy)); err != nil { // nothing may wait any more: early, not lost
+				c.copyFailed(v, o, s.Copy, err)
 				return
 			}
 		}
 	}
 	last := steps[len(steps)-1]
-	if c.deadLetters(d, last) && !c.safeToDie(st, d, o) {
+	if c.deadLetters(d, last) && !c.safeToDie(v, o) {
 		return
 	}
 	c.end(d, o, last, later, share)
@@ -153,12 +154,6 @@ func (c *consumer) outgoing(d *delivery, o hooks.Outcome, s settle.Copy) *outgoi
 // a stopped process for as long as it lasts.
 const lastCopies = 3 * time.Second
 
-// send publishes a copy and waits for its confirm. Losing the subscription gives
-// up: the original cannot be settled any more, so the copy would only double it.
-func (c *consumer) send(st stages, d *delivery, o hooks.Outcome, s settle.Copy) error {
-	return c.publish(st, d, c.pub, c.outgoing(d, o, s))
-}
-
 // publish sends out by way of a sender on behalf of d.
 func (c *consumer) publish(st stages, d *delivery, by sender, out *outgoing) error {
 	ctx, cancel := context.WithCancelCause(d.sub.ctx)
@@ -174,52 +169,6 @@ func (c *consumer) publish(st stages, d *delivery, by sender, out *outgoing) err
 	}
 	return err
 }
-
-// copyFailed ends a delivery whose copy did not arrive: back to its queue, at a
-// pace that cannot spin.
-func (c *consumer) copyFailed(st stages, d *delivery, o hooks.Outcome, s settle.Copy, err error) {
-	if errors.Is(err, errTooLarge) {
-		c.tooLarge(st, d, o, s, err)
-		return
-	}
-	pause := c.pace.next()
-	if d.sub.err() == nil {
-		c.log.Error("copy not delivered; the original goes back to its queue", keyTarget, targetName(s.To), keyMessage, d.MessageId,
-			keyAttempt, d.reading.Attempt, keyError, err, keyIn, pause.Round(time.Millisecond))
-		sleep(pause, st.intake.Done(), d.sub.ctx.Done())
-	}
-	c.finish(d, settle.Reject{Requeue: true}, o)
-}
-
-// tooLarge ends a delivery that leaves no room for a copy with our headers: a
-// bare copy goes to the dead-letter queue early; where that cannot be either,
-// the queue's own dead-letter route takes the original, and without one it is
-// kept in its queue, slowly.
-func (c *consumer) tooLarge(st stages, d *delivery, o hooks.Outcome, s settle.Copy, err error) {
-	attrs := []any{keyTarget, targetName(s.To), keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyError, err}
-	if dead := c.q.Policy.DeadLetter; dead != "" && c.q.Policy.Type == settle.Classic {
-		bare := &outgoing{
-			queue: c.queue, purpose: settle.ForDeadLetter,
-			exchange: c.q.Policy.RetryExchange, key: dead, mandatory: true, msg: c.copier.Bare(&d.Delivery), bare: true,
-		}
-		if bareErr := c.pub.publish(d.sub.ctx, bare); bareErr == nil {
-			c.log.Error("no room for a copy; the message goes to its dead-letter queue without further attempts", attrs...)
-			c.finish(d, c.q.Policy.AfterCopy(), o)
-			return
-		}
-	}
-	if c.q.DeadLetterRoute {
-		c.log.Error("no room for a copy; the original is rejected to the queue's dead-letter route", attrs...)
-		c.finish(d, settle.Reject{}, o)
-		return
-	}
-	c.log.Error("no room for a copy and no dead-letter route; the message stays in its queue", append(attrs, keyIn, tooLargePause)...)
-	sleep(tooLargePause, st.intake.Done(), d.sub.ctx.Done())
-	c.finish(d, settle.Reject{Requeue: true}, o)
-}
-
-// tooLargePause paces a message that can neither be copied nor dead-lettered.
-const tooLargePause = 30 * time.Second
 
 func targetName(t settle.Target) string {
 	if t.Exchange == "" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
@@ -106,7 +105,11 @@ func (c *consumer) ask(st stages, sub *subscription, bodies int, call func() (ho
 // any more. Memory comes last: who has a share waits for nothing but the hook.
 func (c *consumer) admit(st stages, sub *subscription, bodies int) (pass, memory.Share, bool) {
 	for {
-		p, err := c.gate.enter(st.intake, sub.ctx, sub.started)
+		err := c.stall.wait(st.intake, sub.ctx, sub.started)
+		var p pass
+		if err == nil {
+			p, err = c.gate.enter(st.intake, sub.ctx, sub.started)
+		}
 		if err != nil {
 			sub.rest(err)
 			return 0, memory.Share{}, false
@@ -116,12 +119,12 @@ func (c *consumer) admit(st stages, sub *subscription, bodies int) (pass, memory
 			return 0, memory.Share{}, false
 		}
 		share, ok := c.bodies.Handled().Take(int64(bodies), st.intake.Done(), sub.ctx.Done())
-		if ok && sub.err() == nil && c.gate.admits(p) {
+		if ok && sub.err() == nil && c.gate.admits(p) && !c.stall.on() {
 			return p, share, true
 		}
 		c.bodies.Handled().Give(share)
+		c.gate.leave(p)
 		if !ok || sub.err() != nil {
-			c.gate.leave(p)
 			return 0, memory.Share{}, false
 		}
 	}
@@ -170,12 +173,7 @@ func (c *consumer) settle(st stages, d *delivery, o hooks.Outcome) {
 	if !c.reply(st, d, o) {
 		return
 	}
-	facts := settle.Facts{
-		Attempt:     d.reading.Attempt,
-		Counted:     d.reading.Counted,
-		Redelivered: d.Redelivered,
-		Jitter:      rand.Float64(),
-	}
+	facts := factsOf(d)
 	steps := settle.Decide(facts, o, c.q.Policy)
 	c.report(d, o, facts, steps)
 	c.execute(st, d, o, steps)

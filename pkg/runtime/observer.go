@@ -195,6 +195,14 @@ type (
 	}
 	// Resumed ends Paused.
 	Resumed struct{ Queue string }
+	// CopyStalled says that one more copy cannot arrive and waits for its next try;
+	// no hook of the queue is called while any does.
+	CopyStalled struct {
+		Queue string
+		Err   error
+	}
+	// CopyMoved follows every CopyStalled, once the copy has arrived or was given up.
+	CopyMoved struct{ Queue string }
 	// Draining says that nothing more is taken; it comes once, at the end.
 	Draining struct{ Cause error }
 )
@@ -215,6 +223,8 @@ func (Consuming) event()    {}
 func (NotConsuming) event() {}
 func (Paused) event()       {}
 func (Resumed) event()      {}
+func (CopyStalled) event()  {}
+func (CopyMoved) event()    {}
 func (Draining) event()     {}
 
 // tell is how the runtime reaches an observer. The type parameter keeps the

@@ -67,14 +67,17 @@ func (c *consumer) deadLetters(d *delivery, step settle.Step) bool {
 
 // safeToDie returns when the server can be trusted to dead-letter a delivery. It
 // reports false when the delivery has ended in another way.
-func (c *consumer) safeToDie(st stages, d *delivery, o hooks.Outcome) bool {
+func (c *consumer) safeToDie(v *vigil, o hooks.Outcome) bool {
+	d := v.d
 	if message.BlocksDeath(d.Headers, c.q.Policy.DeadLetter) {
-		c.bury(st, d, o)
+		if err := c.recover(v, o, settle.DeathBlocked); err != nil {
+			c.overdue(v, o, settle.DeadLetterMissing, err)
+		}
 		return false
 	}
 	for d.sub.err() == nil && c.route.missing(d.sub.session.conn) {
-		if !c.linger(st, d, errNoDeadLetterQueue) {
-			c.keep(st, d, o)
+		if !v.again(c.q.Policy.DeadLetter, errNoDeadLetterQueue) {
+			c.overdue(v, o, settle.DeadLetterMissing, errNoDeadLetterQueue)
 			return false
 		}
 	}
@@ -82,46 +85,3 @@ func (c *consumer) safeToDie(st stages, d *delivery, o hooks.Outcome) bool {
 }
 
 var errNoDeadLetterQueue = errors.New("the dead-letter queue does not exist")
-
-// linger keeps a delivery unsettled for a while; it reports false when the
-// process stops or the delivery is lost.
-func (c *consumer) linger(st stages, d *delivery, err error) bool {
-	pause := c.pace.next()
-	c.log.Error("not dead-lettered; the message is kept until it can be", keyTarget, c.q.Policy.DeadLetter,
-		keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyError, err, keyIn, pause.Round(time.Millisecond))
-	return sleep(pause, st.intake.Done(), d.sub.ctx.Done())
-}
-
-// bury puts a copy without the death history into the dead-letter queue and acks
-// the original: with its history the server would drop it.
-func (c *consumer) bury(st stages, d *delivery, o hooks.Outcome) {
-	dead := c.q.Policy.DeadLetter
-	grave := settle.Copy{To: settle.Target{Key: dead, Queue: dead}, Purpose: settle.ForDeadLetter}
-	for {
-		err := c.send(st, d, o, grave)
-		if err == nil {
-			c.finish(d, settle.Ack{}, o)
-			return
-		}
-		if d.sub.err() != nil || !c.linger(st, d, err) {
-			c.keep(st, d, o)
-			return
-		}
-	}
-}
-
-// keep ends a delivery that has nowhere to go when the process stops: to return
-// it would spend its last attempt before RabbitMQ 4.3, so a copy with the same
-// count takes its place in the queue.
-func (c *consumer) keep(st stages, d *delivery, o hooks.Outcome) {
-	again := settle.Copy{
-		To:      settle.Target{Key: c.queue, Queue: c.queue},
-		Purpose: settle.ForRetry,
-		Count:   d.reading.Attempt - 1,
-	}
-	if err := c.send(st, d, o, again); err == nil {
-		c.finish(d, settle.Ack{}, o)
-		return
-	}
-	c.handBack(d)
-}

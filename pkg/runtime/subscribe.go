@@ -141,6 +141,9 @@ func (c *consumer) sitOut(st stages, s *session, sub *subscription) {
 	for {
 		changed := c.gate.closing()
 		if changed == nil {
+			changed = c.stall.ending()
+		}
+		if changed == nil {
 			return
 		}
 		select {

@@ -51,8 +51,10 @@ func (c *consumer) reportUnreadable(d *delivery, o hooks.Outcome, next string) {
 // rejectUnreadable leaves the message to the server, once it can be trusted to
 // dead-letter it.
 func (c *consumer) rejectUnreadable(st stages, d *delivery, o hooks.Outcome) {
+	v := &vigil{c: c, st: st, d: d}
+	defer v.end()
 	for c.deadLetters(d, settle.Reject{}) && d.sub.err() == nil && c.route.missing(d.sub.session.conn) {
-		if !c.linger(st, d, errNoDeadLetterQueue) {
+		if !v.again(c.q.Policy.DeadLetter, errNoDeadLetterQueue) {
 			c.unseen(d)
 			return
 		}
@@ -68,20 +70,16 @@ func (c *consumer) copyUnreadable(st stages, d *delivery, o hooks.Outcome) {
 	if p.Type == settle.Classic {
 		grave.To.Exchange = p.RetryExchange
 	}
-	for {
-		err := c.send(st, d, o, grave)
-		switch {
-		case err == nil:
-			c.reportUnreadable(d, o, "a copy without its headers is in the dead-letter queue")
-			c.finish(d, p.AfterCopy(), o)
-			return
-		case errors.Is(err, errTooLarge):
-			c.park(st, d, o)
-			return
-		case d.sub.err() != nil || !c.linger(st, d, err):
-			c.unseen(d)
-			return
-		}
+	v := &vigil{c: c, st: st, d: d}
+	defer v.end()
+	switch err := c.arrive(v, c.outgoing(d, o, grave)); {
+	case err == nil:
+		c.reportUnreadable(d, o, "a copy without its headers is in the dead-letter queue")
+		c.finish(d, p.AfterCopy(), o)
+	case hopeless(err):
+		c.park(st, d, o)
+	default:
+		c.unseen(d)
 	}
 }
 

@@ -13,6 +13,8 @@ func Describe(s Step) string {
 		return "basic.ack"
 	case Reject:
 		return fmt.Sprintf("basic.reject(requeue=%t)", s.Requeue)
+	case HandBack:
+		return "basic.nack(requeue=true)"
 	case Copy:
 		return describeCopy(s)
 	case Later:

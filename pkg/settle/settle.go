@@ -163,6 +163,8 @@ type (
 		Count int
 		// Reason says why on a dead letter; "" is that its attempts are spent.
 		Reason string
+		// Bare leaves out the headers that say where the message comes from and why.
+		Bare bool
 	}
 	// Later hands a copy to the in-process timer, which publishes it After the
 	// original has been settled.
@@ -181,6 +183,8 @@ type (
 	Ack struct{}
 	// Reject is basic.reject.
 	Reject struct{ Requeue bool }
+	// HandBack is basic.nack with requeue, once the consumer is cancelled.
+	HandBack struct{}
 )
 
 func (Copy) step()   {}
@@ -190,6 +194,8 @@ func (Pace) step()   {}
 func (Warn) step()   {}
 func (Ack) step()    {}
 func (Reject) step() {}
+
+func (HandBack) step() {}
 
 // Warning is a stable name for something worth a log line.
 type Warning string
@@ -217,7 +223,7 @@ const (
 // Settles reports whether s ends the delivery.
 func Settles(s Step) bool {
 	switch s.(type) {
-	case Ack, Reject:
+	case Ack, Reject, HandBack:
 		return true
 	}
 	return false

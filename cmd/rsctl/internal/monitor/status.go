@@ -3,6 +3,7 @@
 package monitor
 
 import (
+	"cmp"
 	"strings"
 	"sync"
 
@@ -20,7 +21,13 @@ type Status struct {
 }
 
 // queueState holds why a queue is not served; "" where it is.
-type queueState struct{ idle, paused string }
+type queueState struct {
+	idle, paused, stalled string
+	copies                int // that cannot arrive
+}
+
+// why says why the queue is paused; "" when it is not.
+func (q *queueState) why() string { return cmp.Or(q.paused, q.stalled) }
 
 // Why a queue is not consumed although nothing has gone wrong.
 const (
@@ -48,6 +55,10 @@ func (s *Status) Observe(e runtime.Event) {
 		s.update(e.Queue, func(q *queueState) { q.paused = reason(e.Err) })
 	case runtime.Resumed:
 		s.update(e.Queue, func(q *queueState) { q.paused = "" })
+	case runtime.CopyStalled:
+		s.update(e.Queue, func(q *queueState) { q.copies++; q.stalled = "a copy cannot arrive: " + reason(e.Err) })
+	case runtime.CopyMoved:
+		s.update(e.Queue, (*queueState).moved)
 	case runtime.Connected:
 		s.connection(e.Purpose, e.Queues, notSubscribed)
 	case runtime.Disconnected:
@@ -58,6 +69,13 @@ func (s *Status) Observe(e runtime.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.draining = reason(e.Cause)
+	}
+}
+
+// moved takes note of a copy that does not wait any more.
+func (q *queueState) moved() {
+	if q.copies--; q.copies == 0 {
+		q.stalled = ""
 	}
 }
 
@@ -103,9 +121,9 @@ func (s *Status) Readiness() Readiness {
 	r := Readiness{Ready: s.draining == "", Draining: s.draining, Queues: []Queue{}}
 	for _, name := range s.names {
 		state := s.queues[name]
-		q := Queue{Name: name, Consuming: state.idle == "", Paused: state.paused != "", Reason: state.idle}
+		q := Queue{Name: name, Consuming: state.idle == "", Paused: state.why() != "", Reason: state.idle}
 		if q.Consuming {
-			q.Reason = state.paused
+			q.Reason = state.why()
 		}
 		r.Ready = r.Ready && q.ready()
 		r.Queues = append(r.Queues, q)

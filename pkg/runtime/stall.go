@@ -1,0 +1,138 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+)
+
+// stall pauses a queue while copies of its messages cannot arrive: each further
+// hook call could make one more message that has nowhere to go. The copies are
+// tried again; the first that arrives, or the end of the last that waits, ends it.
+type stall struct {
+	log    *slog.Logger // names the queue
+	obs    Observer
+	queue  string
+	limits holdLimits
+
+	waiting atomic.Int32 // copies
+	mu      sync.Mutex
+	since   time.Time
+	over    chan struct{} // closed when nothing waits any more
+}
+
+func newStall(log *slog.Logger, queue string) *stall {
+	return &stall{log: log, queue: queue, limits: holdLimits{handBackAfter, probeFor}}
+}
+
+// begin counts one more copy that waits.
+func (s *stall) begin(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting.Add(1) == 1 {
+		s.since, s.over = time.Now(), make(chan struct{})
+		s.log.Error("a copy cannot arrive; queue paused until it does", keyError, err)
+	}
+	tell(s.obs, CopyStalled{s.queue, err})
+}
+
+// end is called once for each begin.
+func (s *stall) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting.Add(-1) == 0 {
+		close(s.over)
+		s.log.Info("no copy waits any more; queue goes on", keyPausedFor, time.Since(s.since).Round(time.Millisecond))
+	}
+	tell(s.obs, CopyMoved{s.queue})
+}
+
+// on reports whether a copy waits.
+func (s *stall) on() bool { return s.waiting.Load() > 0 }
+
+// ending returns what is closed when nothing waits any more; nil when nothing does.
+func (s *stall) ending() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.on() {
+		return nil
+	}
+	return s.over
+}
+
+// wait returns when no copy waits. It gives up as [gate.enter] does.
+func (s *stall) wait(stop, lost context.Context, held time.Time) error {
+	for s.on() {
+		s.mu.Lock()
+		over, since := s.over, s.since
+		s.mu.Unlock()
+		if held.Before(since) {
+			held = since
+		}
+		timer := time.NewTimer(time.Until(held.Add(s.limits.waiting)))
+		select {
+		case <-over:
+			timer.Stop()
+		case <-timer.C:
+			return errPaused
+		case <-stop.Done():
+			timer.Stop()
+			return errStopped
+		case <-lost.Done():
+			timer.Stop()
+			return errStopped
+		}
+	}
+	return nil
+}
+
+// hopeless reports whether a copy can never arrive: it is too large, or the broker
+// refuses it for what it is, which its other refusals (no such exchange, no
+// permission) are not about.
+func hopeless(err error) bool {
+	var ex *amqp.Error
+	return errors.Is(err, errTooLarge) || errors.Is(err, errRefused) && errors.As(err, &ex) && ex.Code == amqp.PreconditionFailed
+}
+
+// vigil keeps one delivery whose end has to wait, and its queue paused.
+type vigil struct {
+	c     *consumer
+	st    stages
+	d     *delivery
+	since time.Time // zero: nothing has failed yet
+}
+
+// again waits before the next try. It reports false when the delivery can be kept
+// no longer: the process stops, its channel is lost, or the server's consumer
+// timeout is near.
+func (v *vigil) again(target string, err error) bool {
+	c, d := v.c, v.d
+	if d.sub.err() != nil || v.st.stopping() {
+		return false
+	}
+	if v.since.IsZero() {
+		v.since = time.Now()
+		c.stall.begin(err)
+	}
+	pause := c.pace.next()
+	c.log.Error("copy not delivered; the message is kept and the copy tried again, not the handler", keyTarget, target,
+		keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyError, err, keyIn, pause.Round(time.Millisecond))
+	if time.Since(v.since)+pause > c.stall.limits.probing {
+		d.sub.rest(errPaused)
+		c.stopConsuming(d.sub)
+		return false
+	}
+	return sleep(pause, v.st.intake.Done(), d.sub.ctx.Done())
+}
+
+// end is called once the delivery is settled.
+func (v *vigil) end() {
+	if !v.since.IsZero() {
+		v.c.stall.end()
+	}
+}

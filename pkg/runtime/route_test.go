@@ -35,7 +35,7 @@ func TestASpentQuorumMessageIsKeptWhileItsDeadLetterQueueIsMissing(t *testing.T)
 			hook := &recorder{reply: always(tt.reply)}
 			run := b.start(b.config(Queue{Policy: p, Hook: hook, Concurrency: n}))
 			b.eventually("an error that names the queue", func() bool {
-				return b.log.has("the dead-letter queue does not exist") && b.log.has(p.DeadLetter) && len(hook.seen()) == tt.runs*n
+				return b.log.has("the dead-letter queue does not exist") && b.log.has(p.DeadLetter)
 			})
 			b.declare(p.DeadLetter, settle.Classic, nil)
 			b.eventually("the dead letters", func() bool { return b.ready(p.DeadLetter) == n })

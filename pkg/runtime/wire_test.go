@@ -44,7 +44,7 @@ func TestOutcomesAreSettledByOneFrameEachAndNeverByNack(t *testing.T) {
 		{"a delayed retry in a waiting queue", tablePolicy(settle.Classic, 3, "dlx_ttl"), answers(later, ack),
 			[]string{"ack", "ack"}, 1, false},
 		{"a delayed retry of a quorum queue, counted by copies", tablePolicy(settle.Quorum, 2, "dlx_ttl"), answers(later, failed),
-			[]string{"ack", "reject"}, 1, true},
+			[]string{"ack", "ack"}, 2, true},
 		{"a delayed retry held in the process", tablePolicy(settle.Classic, 3, "timer"), answers(later, ack),
 			[]string{"ack", "reject"}, 1, false},
 		{"a requeue without a cap", tablePolicy(settle.Classic, 0, "none"), requeueOnce(),

@@ -55,6 +55,9 @@ func (b *collector) waited() <-chan time.Time {
 // when intake ends runs at once, if a slot is free.
 func (c *consumer) readBatches(st stages, sub *subscription, deliveries <-chan amqp.Delivery) {
 	b := &collector{batch: c.q.Batch}
+	if c.caution.alone {
+		b.batch.Size = 1
+	}
 	stopping, lost := st.intake.Done(), sub.ctx.Done()
 	for {
 		c.fill(st, sub, b)
@@ -89,7 +92,16 @@ func (c *consumer) readBatches(st stages, sub *subscription, deliveries <-chan a
 				c.finishBatch(st, sub, b)
 				return
 			}
+			change := c.caution.meet(&raw)
+			if change == retreats {
+				b.batch.Size = 1
+			}
 			c.collect(st, b, c.receive(sub, raw))
+			if change != unchanged && !c.changePrefetch(sub) {
+				c.endAll(c.order.evict(sub))
+				c.finishBatch(st, sub, b)
+				return
+			}
 		}
 	}
 }

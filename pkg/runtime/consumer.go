@@ -36,6 +36,7 @@ type consumer struct {
 	gate     *gate
 	stall    *stall // of copies that cannot arrive
 	rate     *pacer
+	caution  *caution
 	lost     *lostAcks
 	warned   *warnings
 	pace     *pace // of copies that cannot be sent
@@ -56,22 +57,23 @@ func newConsumer(q Queue, pub sender, t *timers, log *slog.Logger) *consumer {
 		q.Prefetch = q.Batch.Size
 	}
 	return &consumer{
-		q:      q,
-		queue:  q.Policy.Queue,
-		log:    log,
-		pub:    pub,
-		timers: t,
-		copier: message.Copier{Queue: q.Policy.Queue, Persistent: q.Publisher.Persistent, Priority: q.Publisher.Priority},
-		slots:  make(chan struct{}, max(q.Concurrency, 1)),
-		order:  newOrder(),
-		spare:  make(chan *delivery),
-		gate:   newGate(log, q.Breaker),
-		stall:  newStall(log, q.Policy.Queue),
-		rate:   newPacer(q.Rate),
-		lost:   newLostAcks(),
-		warned: newWarnings(log),
-		pace:   newPace(),
-		route:  route{queue: q.Policy.DeadLetter},
+		q:       q,
+		queue:   q.Policy.Queue,
+		log:     log,
+		pub:     pub,
+		timers:  t,
+		copier:  message.Copier{Queue: q.Policy.Queue, Persistent: q.Publisher.Persistent, Priority: q.Publisher.Priority},
+		slots:   make(chan struct{}, max(q.Concurrency, 1)),
+		order:   newOrder(),
+		spare:   make(chan *delivery),
+		gate:    newGate(log, q.Breaker),
+		stall:   newStall(log, q.Policy.Queue),
+		rate:    newPacer(q.Rate),
+		lost:    newLostAcks(),
+		caution: newCaution(q),
+		warned:  newWarnings(log),
+		pace:    newPace(),
+		route:   route{queue: q.Policy.DeadLetter},
 	}
 }
 
@@ -87,6 +89,7 @@ func (c *consumer) observe(o Observer) {
 // done it cancels the consumer and hands back what has not started.
 func (c *consumer) read(st stages, sub *subscription, deliveries <-chan amqp.Delivery) {
 	stopping := st.intake.Done()
+	var only loner
 	for {
 		select {
 		case <-stopping:
@@ -94,19 +97,24 @@ func (c *consumer) read(st stages, sub *subscription, deliveries <-chan amqp.Del
 			if !c.stopConsuming(sub) {
 				return
 			}
-		case raw, open := <-deliveries:
-			if !open {
+		case <-only.ran:
+			only.wait()
+		case <-only.late:
+			only = loner{}
+			if !c.changePrefetch(sub) {
 				return
 			}
-			c.take(st, sub, raw)
+		case raw, open := <-deliveries:
+			if !open || !c.meet(st, sub, raw, deliveries, &only) {
+				return
+			}
 		}
 	}
 }
 
 // take starts a handler, or hands the delivery back. One that has to wait for
 // another of the same key takes no slot before its turn.
-func (c *consumer) take(st stages, sub *subscription, raw amqp.Delivery) {
-	d := c.receive(sub, raw)
+func (c *consumer) take(st stages, d *delivery) {
 	if c.setAside(st, d) || c.ackedAgain(st, d) {
 		return
 	}
@@ -116,7 +124,7 @@ func (c *consumer) take(st stages, sub *subscription, raw amqp.Delivery) {
 		return
 	case refused:
 	case first:
-		if c.slot(st, sub) {
+		if c.slot(st, d.sub) {
 			c.run(st, d)
 			return
 		}
@@ -177,6 +185,7 @@ func (c *consumer) receive(sub *subscription, raw amqp.Delivery) *delivery {
 }
 
 func (c *consumer) letGo(d *delivery) {
+	d.hasRun() // or never will
 	d.sub.unsettled.Done()
 	c.bodies.Received(-len(d.Body))
 	c.inHand.Add(-1)

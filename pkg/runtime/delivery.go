@@ -19,7 +19,8 @@ type delivery struct {
 	sub     *subscription
 	reading message.Reading
 	arrived time.Time
-	key     string // of its order; "" when it has none
+	key     string        // of its order; "" when it has none
+	ran     chan struct{} // gets a value once the hook has run; nil: nobody asks
 	settled atomic.Bool
 }
 
@@ -44,6 +45,14 @@ func (d *delivery) settle(s settle.Step) error {
 // attempt.
 func (d *delivery) handBack() error {
 	return d.once(func() error { return d.sub.ch.Nack(d.DeliveryTag, false, true) })
+}
+
+// hasRun tells who asks that the hook has run, or will not.
+func (d *delivery) hasRun() {
+	select {
+	case d.ran <- struct{}{}:
+	default:
+	}
 }
 
 func (d *delivery) once(send func() error) error {

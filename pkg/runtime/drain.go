@@ -54,8 +54,9 @@ func (r *runner) empty(l *looker) bool {
 }
 
 // requeued notes that a message was given back to a quorum queue.
-func (c *consumer) requeued(step settle.Step) {
+func (c *consumer) requeued(d *delivery, step settle.Step) {
 	if step == (settle.Reject{Requeue: true}) && c.q.Policy.Type == settle.Quorum {
+		c.caution.own.add(&d.Delivery)
 		now := time.Now()
 		c.returned.Store(&now)
 	}

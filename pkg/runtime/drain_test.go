@@ -30,7 +30,7 @@ func TestADrainWaitsForWhatAQuorumQueueDoesNotShowYet(t *testing.T) {
 				if c.returning() {
 					t.Error("something returns before anything was settled")
 				}
-				c.requeued(tt.step)
+				c.requeued(unsentDelivery(), tt.step)
 				if got := c.returning(); got != tt.want {
 					t.Errorf("returning() = %v, want %v", got, tt.want)
 				}

@@ -75,7 +75,7 @@ func (c *consumer) end(d *delivery, o hooks.Outcome, step settle.Step, later *se
 
 // finish sends the settling frame and reports whether it went out.
 func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
-	c.requeued(step)
+	c.requeued(d, step)
 	err := d.settle(step)
 	if err == nil {
 		if o.Verdict == hooks.Ack && d.sub.revoked.Load() {

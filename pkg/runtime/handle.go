@@ -23,6 +23,7 @@ func (c *consumer) handle(st stages, d *delivery) {
 		return
 	}
 	outcome, answered := c.answer(st, d)
+	d.hasRun()
 	if d.sub.taken() {
 		defer c.next(st, d) // which may be d's redelivery: a lost ack must be known by then
 	} else {

@@ -108,7 +108,9 @@ type Queue struct {
 type Consumer struct {
 	Tag       string // a suffix makes it unique per channel
 	Exclusive bool
-	Arguments map[string]any
+	// SingleActive says that the queue has a single active consumer.
+	SingleActive bool
+	Arguments    map[string]any
 }
 
 // Publisher overrides properties of the copies of a classic queue; nil leaves

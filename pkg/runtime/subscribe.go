@@ -25,7 +25,11 @@ func (c *consumer) consume(st stages, s *session) {
 	for !st.stopping() && s.ctx.Err() == nil {
 		started := time.Now()
 		sub, err := c.attempt(st, s)
-		if errors.Is(err, errStopped) {
+		if errors.Is(err, errOtherPrefetch) && !st.stopping() && s.ctx.Err() == nil {
+			continue
+		}
+		c.caution.reconnected()
+		if errors.Is(err, errStopped) || errors.Is(err, errOtherPrefetch) {
 			err = nil
 		}
 		tell(c.obs, NotConsuming{c.queue, err})
@@ -166,7 +170,7 @@ func (c *consumer) subscribe(st stages, s *session) (*subscription, <-chan amqp.
 		return nil, nil, fmt.Errorf("open a channel: %w", err)
 	}
 	sub := newSubscription(s, ch, c.tag())
-	if err := ch.Qos(c.q.Prefetch, 0, false); err != nil {
+	if err := ch.Qos(c.caution.prefetch(c.q.Prefetch), 0, false); err != nil {
 		sub.end(err)
 		return nil, nil, fmt.Errorf("set the prefetch: %w", err)
 	}

@@ -145,7 +145,7 @@ func batchOf(q *spec.Queue) runtime.Batch {
 }
 
 func consumerOf(q *spec.Queue) runtime.Consumer {
-	c := runtime.Consumer{Tag: q.Consumer.Tag, Exclusive: q.Consumer.Exclusive}
+	c := runtime.Consumer{Tag: q.Consumer.Tag, Exclusive: q.Consumer.Exclusive, SingleActive: q.Consumer.SingleActive}
 	if q.Consumer.HasPriority {
 		c.Arguments = map[string]any{"x-priority": int64(q.Consumer.Priority)}
 	}

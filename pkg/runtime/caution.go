@@ -1,0 +1,186 @@
+package runtime
+
+import (
+	"errors"
+	"slices"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/settle"
+)
+
+const (
+	// suspectsInARow is how many suspects must come one after the other before a
+	// queue slows down, where suspects are common: other processes return messages
+	// whose handlers fail, and those look the same.
+	suspectsInARow = 3
+	// calm is after how many other deliveries a single suspect is rare enough.
+	calm = 100
+	// aloneTimes the prefetch is how many suspects run one at a time: a process that
+	// died had no more than its prefetch in hand.
+	aloneTimes = 2
+)
+
+var errOtherPrefetch = errors.New("subscribing with another prefetch")
+
+// caution keeps one message that kills its process from taking others along. A
+// quorum queue counts an attempt for each delivery that a dead process had in
+// hand, and puts all of them at its head. A suspect is a delivery that comes back
+// counted and was not returned by this process. Suspects run one at a time, with
+// nothing prefetched beside them, so that only the one that kills is counted again.
+// A process begins like that, and goes on like that until the first delivery that
+// is not counted.
+//
+// It belongs to the goroutine that reads the deliveries, but for own.
+type caution struct {
+	applies bool
+	alone   bool // with a prefetch of 1
+	most    int  // suspects that run alone
+	row     int  // suspects without another delivery between them; trusting: none are
+	others  int  // deliveries since the last suspect
+	own     *ownReturns
+}
+
+// trusting is the row of a queue whose counted deliveries are nobody's fault, up
+// to the next one that is not counted.
+const trusting = -1
+
+// newCaution: the deliveries of a queue with a single active consumer must not
+// pass to another process, as they would between two subscriptions, and a batch
+// that holds its delayed messages would stop the queue.
+func newCaution(q Queue) *caution {
+	held := q.Policy.Delay != nil && q.Policy.Delay.Mode == settle.ModeHold
+	applies := q.Policy.Type == settle.Quorum && q.Prefetch > 1 && !q.Consumer.SingleActive && (q.Batch.Size == 0 || !held)
+	return &caution{applies: applies, alone: applies, most: aloneTimes * q.Prefetch, others: calm, own: newOwnReturns()}
+}
+
+func (k *caution) prefetch(full int) int {
+	if k.alone {
+		return 1
+	}
+	return full
+}
+
+// change is what a delivery means for the prefetch of its queue.
+type change int
+
+const (
+	unchanged change = iota
+	opens            // from one at a time to all that may be
+	retreats         // the other way round
+)
+
+// meet judges a delivery that comes in.
+func (k *caution) meet(d *amqp.Delivery) change {
+	switch {
+	case !k.applies:
+		return unchanged
+	case !counted(d):
+		k.row = 0
+		k.others++
+		if k.alone {
+			k.alone = false
+			return opens
+		}
+		return unchanged
+	case k.row == trusting, k.own.has(d):
+		return unchanged
+	}
+	rare := k.others >= calm
+	k.row++
+	k.others = 0
+	switch {
+	case k.alone && k.row > k.most:
+		k.alone, k.row = false, trusting
+		return opens
+	case !k.alone && (rare || k.row >= suspectsInARow):
+		k.alone, k.row = true, 0
+		return retreats
+	}
+	return unchanged
+}
+
+// reconnected notes that a connection or channel was lost: the deliveries that
+// this process had in hand come back counted, and it lives.
+func (k *caution) reconnected() {
+	if !k.alone {
+		k.row = trusting
+	}
+}
+
+// counted reports whether the server has counted an attempt of d.
+func counted(d *amqp.Delivery) bool { return d.Redelivered && deaths(d) > 0 }
+
+func deaths(d *amqp.Delivery) int64 {
+	n, _ := d.Headers["x-delivery-count"].(int64)
+	return n
+}
+
+// changePrefetch ends the consumer so that another one with another prefetch
+// follows it; what it has in hand is settled on its channel. It reports false when
+// the deliveries need not end.
+func (c *consumer) changePrefetch(sub *subscription) bool {
+	if c.caution.alone {
+		c.log.Info("a message came back counted that this process has not run; one message at a time until all of those have run", keyConsumerTag, sub.tag)
+	} else {
+		c.log.Debug("no more messages that another process may have died of", keyConsumerTag, sub.tag)
+	}
+	sub.setReason(errOtherPrefetch)
+	return c.stopConsuming(sub)
+}
+
+// meet takes a delivery and sees to the prefetch that it calls for. It reports
+// false when no further ones are to be read.
+func (c *consumer) meet(st stages, sub *subscription, raw amqp.Delivery, rest <-chan amqp.Delivery, only *loner) bool {
+	change := c.caution.meet(&raw)
+	if change == retreats && c.changePrefetch(sub) {
+		c.runSuspects(st, sub, raw, rest)
+		return false
+	}
+	d := c.receive(sub, raw)
+	*only = loner{}
+	if c.caution.alone {
+		*only = newLoner(d)
+	}
+	c.take(st, d)
+	switch change {
+	case opens:
+		return c.changePrefetch(sub)
+	case retreats: // the broker has not answered
+		return false
+	}
+	return true
+}
+
+// runSuspects ends what a cancelled consumer had been sent before it was known
+// that there are suspects. The others run. The suspects are handed back where that
+// costs nothing, and run one at a time elsewhere.
+func (c *consumer) runSuspects(st stages, sub *subscription, first amqp.Delivery, deliveries <-chan amqp.Delivery) {
+	suspects := []amqp.Delivery{first}
+	for raw := range deliveries {
+		if counted(&raw) && !c.caution.own.has(&raw) {
+			suspects = append(suspects, raw)
+			continue
+		}
+		c.take(st, c.receive(sub, raw))
+	}
+	if handsBackFree(sub.session.conn) {
+		for _, raw := range suspects {
+			d := c.receive(sub, raw)
+			c.unseen(d)
+			c.letGo(d)
+		}
+		return
+	}
+	// What the dead process was running came first, so the last are the least
+	// suspect. What came before the killer has its turn at the next death.
+	if deaths(&first)%2 == 1 {
+		slices.Reverse(suspects)
+	}
+	for _, raw := range suspects {
+		d := c.receive(sub, raw)
+		d.ran = make(chan struct{}, 1)
+		c.take(st, d)
+		<-d.ran
+	}
+}

@@ -89,13 +89,22 @@ func TestAMessageThatKillsOneProcessAfterTheOtherTakesNoneAlong(t *testing.T) {
 		}
 	}
 	b.MustRsctl(env, "-f", file, "run", "--drain")
-	if dead := harness.IDs(b.TakeN("orders.dead", 1)); dead[0] != "killer" {
-		t.Errorf("dead-lettered is %q, want the killer", dead)
+	var dead []string
+	harness.Eventually(t, "the killer to be dead-lettered", func() bool {
+		dead = append(dead, harness.IDs(b.Take("orders.dead"))...)
+		return slices.Contains(dead, "killer")
+	})
+	// Before 4.3 what another process had prefetched cannot be handed back for nothing.
+	neighbours := 0
+	if !b.AtLeast(4, 3) {
+		neighbours = len(processes)
 	}
-	b.TakeN("orders.dead", 0)
-	good := linesOf(t, done)
+	if len(dead)-1 > neighbours {
+		t.Errorf("dead-lettered are %q, want the killer and at most %d others", dead, neighbours)
+	}
+	good := slices.DeleteFunc(append(linesOf(t, done), dead...), func(id string) bool { return id == "killer" })
 	slices.Sort(good)
 	if n := len(slices.Compact(good)); n != 19+1 || b.Ready("orders") != 0 {
-		t.Errorf("%d good messages were handled and %d are left, want 20 and 0", n, b.Ready("orders"))
+		t.Errorf("%d good messages have ended and %d are left, want 20 and 0", n, b.Ready("orders"))
 	}
 }

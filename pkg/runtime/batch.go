@@ -59,6 +59,8 @@ func (c *consumer) readBatches(st stages, sub *subscription, deliveries <-chan a
 		b.batch.Size = 1
 	}
 	stopping, lost := st.intake.Done(), sub.ctx.Done()
+	finishes := c.finishes(sub)
+	st = c.handling(st, sub)
 	for {
 		c.fill(st, sub, b)
 		in, slots := deliveries, c.slots
@@ -71,6 +73,9 @@ func (c *consumer) readBatches(st stages, sub *subscription, deliveries <-chan a
 		select {
 		case <-stopping:
 			stopping = nil
+			if finishes && c.stopReading(sub) {
+				continue // with what it has been sent
+			}
 			c.lastBatch(st, b)
 			answered := c.stopConsuming(sub)
 			c.endAll(c.order.evict(sub))
@@ -96,8 +101,9 @@ func (c *consumer) readBatches(st stages, sub *subscription, deliveries <-chan a
 			if change == retreats {
 				b.batch.Size = 1
 			}
+			goesOn := change == unchanged || c.changePrefetch(sub)
 			c.collect(st, b, c.receive(sub, raw))
-			if change != unchanged && !c.changePrefetch(sub) {
+			if !goesOn {
 				c.endAll(c.order.evict(sub))
 				c.finishBatch(st, sub, b)
 				return

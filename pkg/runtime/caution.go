@@ -133,7 +133,13 @@ func (c *consumer) changePrefetch(sub *subscription) bool {
 // false when no further ones are to be read.
 func (c *consumer) meet(st stages, sub *subscription, raw amqp.Delivery, rest <-chan amqp.Delivery, only *loner) bool {
 	change := c.caution.meet(&raw)
-	if change == retreats && c.changePrefetch(sub) {
+	goesOn := true
+	if change != unchanged {
+		// While raw is in hand: in the place of one that is settled at the moment of
+		// the cancel the broker sends another, which nobody would see.
+		goesOn = c.changePrefetch(sub)
+	}
+	if change == retreats && goesOn {
 		c.runSuspects(st, sub, raw, rest)
 		return false
 	}
@@ -143,13 +149,7 @@ func (c *consumer) meet(st stages, sub *subscription, raw amqp.Delivery, rest <-
 		*only = newLoner(d)
 	}
 	c.take(st, d)
-	switch change {
-	case opens:
-		return c.changePrefetch(sub)
-	case retreats: // the broker has not answered
-		return false
-	}
-	return true
+	return goesOn
 }
 
 // runSuspects ends what a cancelled consumer had been sent before it was known

@@ -27,23 +27,25 @@ type consumer struct {
 	bodies  *memory.Bodies // of all queues
 	copier  message.Copier
 
-	slots    chan struct{}             // one per running hook
-	order    *order                    // who waits for another delivery of the same key
-	spare    chan *delivery            // to goroutines that have nothing to do
-	handlers sync.WaitGroup            // one per delivery in hand, and their subscriptions'
-	inHand   atomic.Int64              // the same, to be read
-	returned atomic.Pointer[time.Time] // when a message last went back to a quorum queue
-	gate     *gate
-	stall    *stall // of copies that cannot arrive
-	rate     *pacer
-	caution  *caution
-	lost     *lostAcks
-	warned   *warnings
-	pace     *pace // of copies that cannot be sent
-	route    route // where the server dead-letters to
-	short    *shortfall
-	obs      Observer
-	dial     func(ctx context.Context, purpose string) (*amqp.Connection, error)
+	slots     chan struct{}             // one per running hook
+	order     *order                    // who waits for another delivery of the same key
+	spare     chan *delivery            // to goroutines that have nothing to do
+	handlers  sync.WaitGroup            // one per delivery in hand, and their subscriptions'
+	inHand    atomic.Int64              // the same, to be read
+	returned  atomic.Pointer[time.Time] // when a message last went back to a quorum queue
+	gate      *gate
+	stall     *stall // of copies that cannot arrive
+	rate      *pacer
+	caution   *caution
+	heirs     heirs
+	finishing *finishing // nil: a stop hands back at once
+	lost      *lostAcks
+	warned    *warnings
+	pace      *pace // of copies that cannot be sent
+	route     route // where the server dead-letters to
+	short     *shortfall
+	obs       Observer
+	dial      func(ctx context.Context, purpose string) (*amqp.Connection, error)
 
 	parked     atomic.Int64 // messages that have nowhere to go
 	tags       atomic.Int64
@@ -89,12 +91,13 @@ func (c *consumer) observe(o Observer) {
 // done it cancels the consumer and hands back what has not started.
 func (c *consumer) read(st stages, sub *subscription, deliveries <-chan amqp.Delivery) {
 	stopping := st.intake.Done()
+	st = c.handling(st, sub)
 	var only loner
 	for {
 		select {
 		case <-stopping:
 			stopping = nil
-			if !c.stopConsuming(sub) {
+			if !c.stopReading(sub) {
 				return
 			}
 		case <-only.ran:
@@ -223,6 +226,9 @@ func (c *consumer) handleAll(st stages, d *delivery) {
 // queue up to 4.2 counts each return as an attempt.
 func (c *consumer) handBack(d *delivery) {
 	c.stopConsuming(d.sub)
+	if c.handBackCounts(d.sub) {
+		c.warned.rarely("messages that no handler has seen are handed back; before RabbitMQ 4.3 that costs each an attempt on a quorum queue")
+	}
 	err := d.handBack()
 	if err == nil {
 		tell(c.obs, Settled{Queue: c.queue, Ending: EndedHandedBack})

@@ -106,14 +106,16 @@ func (c *consumer) ask(st stages, sub *subscription, bodies int, call func() (ho
 // any more. Memory comes last: who has a share waits for nothing but the hook.
 func (c *consumer) admit(st stages, sub *subscription, bodies int) (pass, memory.Share, bool) {
 	for {
-		err := c.stall.wait(st.intake, sub.ctx, sub.started)
+		err := c.stall.wait(c.asked(st), sub.ctx, sub.started)
 		var p pass
 		if err == nil {
-			p, err = c.gate.enter(st.intake, sub.ctx, sub.started)
+			p, err = c.gate.enter(c.asked(st), sub.ctx, sub.started)
+		}
+		if err != nil && c.rest(st, sub, err) {
+			return 0, memory.Share{}, false
 		}
 		if err != nil {
-			sub.rest(err)
-			return 0, memory.Share{}, false
+			continue
 		}
 		if !c.rate.wait(st.intake.Done(), sub.ctx.Done()) {
 			c.gate.leave(p)

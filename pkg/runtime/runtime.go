@@ -90,6 +90,12 @@ type Queue struct {
 	// exclusive one, before each subscription. nil: Prepare has done it. It may take
 	// as long as the broker does; ctx ends with the connection.
 	Declare func(ctx context.Context, conn *amqp.Connection) error
+	// GoesUnused says that the broker deletes the queue when nobody consumes it: a
+	// pause, however long, keeps a consumer.
+	GoesUnused bool
+	// DeclareAgain declares the queue, which was not there, on a connection of its
+	// own. nil: somebody else has to.
+	DeclareAgain func(ctx context.Context, conn *amqp.Connection) error
 	// DeadLetterRoute says that a rejected message is known to have somewhere to
 	// go: it decides how a message too large for any copy ends.
 	DeadLetterRoute bool
@@ -200,6 +206,11 @@ func (r *runner) run(intake, work context.Context) error {
 	}
 	parts.Go(func() { r.limitDrain(intake, life, kill) })
 	parts.Go(func() { r.limitQueues(intake, life, stopIntake) })
+	finishing, follow := r.finishing(intake, work, life)
+	parts.Go(follow)
+	for _, c := range r.consumers {
+		c.finishing = finishing
+	}
 
 	err := r.serve(stages{intake, work}, stopIntake)
 	stopIntake(err)

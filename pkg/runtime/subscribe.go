@@ -36,6 +36,9 @@ func (c *consumer) consume(st stages, s *session) {
 		if st.stopping() || s.ctx.Err() != nil {
 			return
 		}
+		if errors.Is(err, errPaused) && c.q.GoesUnused {
+			continue
+		}
 		if errors.Is(err, errPaused) {
 			c.sitOut(st, s, sub)
 			continue
@@ -65,15 +68,21 @@ func (c *consumer) attempt(st stages, s *session) (*subscription, error) {
 		c.handlers.Go(leave)
 		return nil, err
 	}
-	sub, deliveries, err := c.subscribe(st, s)
+	sub, deliveries := c.heirs.take(s)
+	if sub == nil {
+		sub, deliveries, err = c.subscribe(st, s)
+	}
 	if err != nil {
 		c.handlers.Go(leave)
-		return nil, err
+		return nil, c.declareAgain(st, err)
 	}
 	c.reportConsuming(sub)
 	c.handlers.Go(sub.watch)
+	if c.finishes(sub) {
+		c.handlers.Go(func() { c.cancelAtStop(st, sub) })
+	}
 	if c.q.Order.By != "" && c.q.Batch.Size == 0 { // batches clear up themselves
-		c.handlers.Go(func() { c.clearWaiting(st, sub) })
+		c.handlers.Go(func() { c.clearWaiting(c.handling(st, sub), sub) })
 	}
 	if c.q.Batch.Size > 0 {
 		c.readBatches(st, sub, deliveries)

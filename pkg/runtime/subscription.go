@@ -29,6 +29,7 @@ type subscription struct {
 	cancelled chan string
 	unsettled sync.WaitGroup // deliveries in hand
 	stop      sync.Once      // of cancelling the consumer
+	going     sync.Once      // of saying what goes with it
 	silent    bool           // the broker did not answer that
 	parked    atomic.Int64   // deliveries that have nowhere to go
 

@@ -121,7 +121,9 @@ func TestADeliveryThatNoHookHasSeenIsHandedBackByNack(t *testing.T) {
 			}
 			started, release := make(chan struct{}, 100), make(chan struct{})
 			var tp tap
-			run := b.start(tp.through(b, b.config(Queue{Policy: p, Hook: tt.hook(started, release), Prefetch: 4})))
+			cfg := tp.through(b, b.config(Queue{Policy: p, Hook: tt.hook(started, release), Prefetch: 4}))
+			cfg.ShutdownTimeout = handsBackSoon
+			run := b.start(cfg)
 			<-started
 			b.eventually("the prefetch to fill", func() bool { return b.ready(p.Queue) == 0 })
 			run.drain()

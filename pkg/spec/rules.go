@@ -55,6 +55,8 @@ var rules = []rule{
 	{"worker-concurrency", Warning, checkWorkerConcurrency},
 	{"ordered-prefetch", Warning, checkOrderedPrefetch},
 	{"batch-prefetch", Warning, checkBatchPrefetch},
+	{"prefetch-risk", Warning, checkPrefetchRisk},
+	{"goes-unused", Warning, checkGoesUnused},
 	{"tls-unused", Warning, checkTLSUnused},
 	{"management-plain", Warning, checkManagementPlain},
 }

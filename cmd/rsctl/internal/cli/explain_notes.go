@@ -206,9 +206,20 @@ func crashNote(q *spec.Queue) string {
 	case q.Type == spec.Classic:
 		return "a crash of rsctl or of its connection while a handler runs is not counted: the message comes back, marked redelivered, with the same attempt number. A message that crashes its consumer is tried for ever; a quorum queue is recommended for such poison messages, because there the server counts."
 	case q.MaxAttempts > 0:
-		return "the server counts a delivery that a crash of rsctl or of its connection ends, so a message that crashes its consumer is dead-lettered too. A crash between a handler's end and its settlement runs the handler again."
+		return "the server counts a delivery that a crash of rsctl or of its connection ends, so a message that crashes its consumer is dead-lettered too. A crash between a handler's end and its settlement runs the handler again. " + neighboursNote(q)
 	}
 	return "the server counts a delivery that a crash of rsctl or of its connection ends. A crash between a handler's end and its settlement runs the handler again."
+}
+
+// neighboursNote says what a message that kills its process costs the others.
+func neighboursNote(q *spec.Queue) string {
+	switch {
+	case q.Prefetch == 1:
+		return "With a prefetch of 1 no other message loses an attempt with it."
+	case q.Consumer.SingleActive:
+		return fmt.Sprintf("Up to %d other messages that are prefetched lose an attempt with it, each time: with a single active consumer they cannot run one at a time afterwards.", q.Prefetch-1)
+	}
+	return fmt.Sprintf("Up to %d other messages that are prefetched lose an attempt with it, once: what comes back then runs one at a time.", q.Prefetch-1)
 }
 
 func handlerNote(s *spec.Spec, q *spec.Queue) string {

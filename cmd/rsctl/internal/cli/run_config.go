@@ -24,7 +24,9 @@ type wiring struct {
 	queues []runtime.Queue
 	// exclusive says of each queue whether it belongs to its connection.
 	exclusive []bool
-	closers   []hooks.Closer
+	// declared says of each queue whether a run declares it.
+	declared []bool
+	closers  []hooks.Closer
 }
 
 // assemble makes the hooks and asks each whether it could run, so that a typo in
@@ -55,6 +57,7 @@ func (w *wiring) adopt(q *spec.Queue, hook hooks.Hook) {
 	}
 	w.names = append(w.names, q.Name)
 	w.exclusive = append(w.exclusive, q.Exclusive)
+	w.declared = append(w.declared, w.spec.DeclareTopology && !q.External)
 	w.queues = append(w.queues, runtime.Queue{
 		Policy:           topology.Policy(q),
 		Hook:             hook,
@@ -69,6 +72,7 @@ func (w *wiring) adopt(q *spec.Queue, hook hooks.Hook) {
 		Consumer:         consumerOf(q),
 		Publisher:        publisherOf(q),
 		Arrivals:         topology.Arrivals(w.spec, q),
+		GoesUnused:       q.GoesUnused(),
 		DeadLetterRoute:  hasDeadLetterRoute(q),
 		RetryUnavailable: q.Handler.OnUnavailable == "retry",
 		Reply:            q.Handler.Reply,
@@ -162,8 +166,11 @@ func publisherOf(q *spec.Queue) runtime.Publisher {
 func (w *wiring) config(log *slog.Logger) runtime.Config {
 	p := &preparer{spec: w.spec, names: w.names, log: log}
 	for i, name := range w.names {
-		if w.exclusive[i] {
+		switch {
+		case w.exclusive[i]:
 			w.queues[i].Declare = p.declareOwn(name)
+		case w.declared[i]:
+			w.queues[i].DeclareAgain = p.declareAgain(name)
 		}
 	}
 	return runtime.Config{

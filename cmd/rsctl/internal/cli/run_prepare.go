@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -41,19 +42,25 @@ func (p *startProblems) hint() string {
 
 // preparer declares or verifies the topology of a run after every connect.
 type preparer struct {
-	spec   *spec.Spec
-	names  []string
-	log    *slog.Logger
+	spec  *spec.Spec
+	names []string
+	log   *slog.Logger
+
+	mu     sync.Mutex
 	warned map[string]bool
 	proved bool // that copies arrive, as far as can be seen
 }
 
 func (p *preparer) prepare(ctx context.Context, conn *amqp.Connection) error {
+	return p.prepareFor(ctx, conn, p.names)
+}
+
+func (p *preparer) prepareFor(ctx context.Context, conn *amqp.Connection, names []string) error {
 	session := broker.On(conn, func(ctx context.Context) (*amqp.Connection, error) {
 		return broker.Dial(ctx, p.spec.Broker, "prepare")
 	})
 	defer session.Close() // what it has dialled itself
-	need := neededBy(topology.Compile(p.spec, session.Server()), p.names).Shared()
+	need := neededBy(topology.Compile(p.spec, session.Server()), names).Shared()
 	r, err := p.look(ctx, session, need)
 	if err != nil {
 		return err
@@ -108,6 +115,14 @@ func (p *preparer) declareOwn(queue string) func(context.Context, *amqp.Connecti
 	}
 }
 
+// declareAgain returns what declares one queue, and what it needs, that has gone
+// during a run.
+func (p *preparer) declareAgain(queue string) func(context.Context, *amqp.Connection) error {
+	return func(ctx context.Context, conn *amqp.Connection) error {
+		return p.prepareFor(ctx, conn, []string{queue})
+	}
+}
+
 func (p *preparer) look(ctx context.Context, session *broker.Session, need *topology.Topology) (*broker.Report, error) {
 	if p.spec.DeclareTopology {
 		return broker.Apply(ctx, session, need, p.log)
@@ -138,6 +153,8 @@ func (p *preparer) judge(r *broker.Report) error {
 }
 
 func (p *preparer) warnOnce(f finding) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.warned == nil {
 		p.warned = map[string]bool{}
 	}

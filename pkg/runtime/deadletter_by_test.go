@@ -94,7 +94,7 @@ func TestARememberedAckWaitsForNoSlot(t *testing.T) {
 			if batch > 0 {
 				c.collect(st, &collector{batch: c.q.Batch}, c.receive(d.sub, d.Delivery))
 			} else {
-				c.take(st, d.sub, d.Delivery)
+				c.take(st, c.receive(d.sub, d.Delivery))
 			}
 			d.sub.end(errChannelClosed)
 			if ends := told[Settled](j); len(ends) != 1 || ends[0].Ending != EndedAck || len(hook.seen()) != 0 {

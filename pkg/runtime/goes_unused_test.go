@@ -138,8 +138,8 @@ func TestAStopRunsWhatItHasPrefetchedOnlyAsLongAsItMay(t *testing.T) {
 	<-begun
 	b.eventually("the prefetch to be full", func() bool { return b.ready(p.Queue) <= 2 })
 	run.drain()
-	if err := run.wait(); err != nil {
-		t.Errorf("Run() = %v", err)
+	if err := run.wait(); !errors.Is(err, errShutdownTimeout) {
+		t.Errorf("Run() = %v, want %v", err, errShutdownTimeout)
 	}
 	b.eventually("all messages back in the queue", func() bool { return b.ready(p.Queue) == 10 })
 	costs := !handsBackFree(b.conn)

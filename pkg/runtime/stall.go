@@ -123,7 +123,9 @@ func (v *vigil) again(target string, err error) bool {
 	c.log.Error("copy not delivered; the message is kept and the copy tried again, not the handler", keyTarget, target,
 		keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyError, err, keyIn, pause.Round(time.Millisecond))
 	if time.Since(v.since)+pause > c.stall.limits.probing {
-		d.sub.rest(errPaused)
+		if !c.rest(v.st, d.sub, errPaused) {
+			return true
+		}
 		c.stopConsuming(d.sub)
 		return false
 	}

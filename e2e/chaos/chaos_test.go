@@ -182,6 +182,9 @@ func hold(t *testing.T, f fault, row ledger.Row) {
 	}
 	if n := len(a.HealthyDead); n > 0 {
 		t.Logf("%d of the dead letters would have been acked within the cap", n)
+		if row.MayDie >= 0 && n > row.MayDie {
+			t.Errorf("at most %d may be: %v", row.MayDie, a.HealthyDead[:min(n, 10)])
+		}
 	}
 	if f.name == "rolling restart of five" && since43(t) && len(a.HealthyDead) > 0 {
 		t.Errorf("%d healthy messages were dead-lettered", len(a.HealthyDead))

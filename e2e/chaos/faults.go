@@ -13,6 +13,9 @@ type fault struct {
 	queues    []queue
 	processes int // rsctl run processes; 0 is one
 	rounds    int // least strikes of a long play
+	// harmless says that no healthy message may be dead-lettered, but for one for
+	// each process that a strike has ended.
+	harmless bool
 	// hides says that queues which dead-letter at least once may be left with
 	// messages that they do not show, until they try again.
 	hides bool
@@ -68,6 +71,10 @@ func both(first, second preparation) preparation {
 	}
 }
 
+// hostile adds the innocent queues, which what happens to the others must not
+// concern.
+func hostile(queues ...queue) []queue { return append(queues[:len(queues):len(queues)], bystanders...) }
+
 func healthy(q queue) queue {
 	q.plan = ledger.Healthy
 	return q
@@ -83,6 +90,13 @@ func faults() []fault {
 		{name: "connections cut", queues: all, strike: cutConnections},
 		{name: "network black hole", queues: all, query: "?heartbeat=1", strike: blackHole},
 		{name: "confirms never come", queues: all, strike: noConfirms},
+		{name: "messages that no client can decode", harmless: true, queues: hostile(classic, classicTTL, quorum, quorumTTL), strike: undecodable},
+		{name: "message that kills its process", harmless: true, queues: hostile(healthy(quorum), healthy(quorumTTL)), strike: killer},
+		{name: "forged reply address", harmless: true, queues: hostile(requests, classic, quorumTTL), strike: forgeReplies},
+		{name: "flood of large bodies", harmless: true, queues: hostile(classic, quorum), strike: floodBodies},
+		{name: "log reader dead", harmless: true, queues: hostile(all...), strike: loseLogReader},
+		{name: "log reader stuck", harmless: true, queues: hostile(all...), strike: stickLogReader},
+		{name: "descriptors used up", harmless: true, queues: hostile(commands, classic, quorum), strike: useUpDescriptors},
 		{name: "dead-letter queue deleted", queues: withClassicDead(all), strike: deleteDeadLetterQueues},
 		{name: "dead-letter queue full", where: ownNode, queues: withClassicDead(all), prepare: both(deadLetterAtLeastOnce, refuseWhenFull(`\\.dead$`)), strike: fillUp(`\\.dead$`)},
 		{name: "waiting queue deleted", queues: []queue{classicTTL, quorumTTL}, strike: deleteWaitingQueues},

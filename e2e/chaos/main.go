@@ -110,9 +110,13 @@ func playAll(ctx context.Context, o options, chosen []fault, p plan) ([]ledger.R
 
 func say(line string) { fmt.Fprintln(os.Stderr, "chaos:", line) }
 
+// tooLate is how long an innocent message may wait, whatever others are about.
+const tooLate = 2 * time.Second
+
 func judge(rows []ledger.Row) bool {
 	for _, r := range rows {
-		if r.Err != nil || len(r.Account.Lost) > 0 || r.Account.In == 0 {
+		a := r.Account
+		if r.Err != nil || a.In == 0 || len(a.Lost) > 0 || a.Latest > tooLate || r.MayDie >= 0 && len(a.HealthyDead) > r.MayDie {
 			return false
 		}
 	}

@@ -10,12 +10,14 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/e2e/ledger"
+	"github.com/rsctl/rsctl/pkg/spec"
+	"github.com/rsctl/rsctl/pkg/topology/broker"
 )
 
 // play lets the fault strike under load again and again until its time is over,
 // at least once, then waits until everything has come to rest and counts.
 func play(ctx context.Context, v venue, f fault, p plan) ledger.Row {
-	row := ledger.Row{Fault: f.name}
+	row := ledger.Row{Fault: f.name, MayDie: -1}
 	s, err := newStage(ctx, v, f, p.binary)
 	if err != nil {
 		row.Err = err
@@ -31,6 +33,9 @@ func play(ctx context.Context, v venue, f fault, p plan) ledger.Row {
 		s.onClose(undo)
 	}
 	row.Strikes, err = s.strikes(ctx, p)
+	if f.harmless {
+		row.MayDie = s.ended
+	}
 	rest := s.restAll(ctx)
 	found, findErr := s.find()
 	found.Dead = append(found.Dead, s.taken...)
@@ -73,6 +78,9 @@ func (s *stage) strikes(ctx context.Context, p plan) (n int, err error) {
 	var loads sync.WaitGroup
 	for _, q := range s.fault.queues {
 		load := &ledger.Load{Ledger: s.ledger, URLs: s.urls, Queue: q.name, Plan: q.plan, Backlog: backlog}
+		if q.innocent {
+			load.Pause = 100 * time.Millisecond
+		}
 		loads.Go(func() { load.Run(loading) })
 	}
 	defer loads.Wait()
@@ -163,7 +171,7 @@ func (s *stage) restAll(ctx context.Context) error {
 }
 
 func (s *stage) account(found ledger.Found) (ledger.Account, error) {
-	return s.ledger.Account(found, ledger.Rules{Cap: attempts, Gone: s.gone})
+	return s.ledger.Account(found, ledger.Rules{Cap: attempts, Gone: s.gone, Innocent: innocent})
 }
 
 // takeDead takes out the dead letters that are there.
@@ -276,7 +284,7 @@ func (s *stage) find() (found ledger.Found, err error) {
 // withChannel lends a channel on a connection that ends when a question has no
 // answer: a node that has just been killed, or is about to start, may give none.
 func (s *stage) withChannel(f func(lent) error) error {
-	conn, err := ledger.Dial(s.urls)
+	conn, err := dial(s.urls)
 	if err != nil {
 		return err
 	}
@@ -288,6 +296,20 @@ func (s *stage) withChannel(f func(lent) error) error {
 		return err
 	}
 	return f(lent{ch, limit})
+}
+
+// dial connects to the first node that answers, as rsctl does: no message ends
+// such a connection, whatever its headers are.
+func dial(urls []string) (*amqp.Connection, error) {
+	var all error
+	for _, url := range urls {
+		conn, err := broker.Dial(context.Background(), spec.Broker{URL: spec.Text{Value: url}}, "chaos")
+		if err == nil {
+			return conn, nil
+		}
+		all = errors.Join(all, err)
+	}
+	return nil, all
 }
 
 // lent is a channel of withChannel; limit is reset where there are many questions.

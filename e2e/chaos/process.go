@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -24,6 +26,9 @@ type process struct {
 
 	mu  sync.Mutex
 	log bytes.Buffer
+
+	reader sync.Mutex // held while nobody reads the log
+	deaf   atomic.Bool
 }
 
 // buildRsctl builds the binary into dir.
@@ -51,8 +56,13 @@ func startProcess(binary string, env []string, args ...string) (*process, error)
 	return p, nil
 }
 
-// Write collects the log.
+// Write collects the log. After an error nobody reads it any more.
 func (p *process) Write(data []byte) (int, error) {
+	p.reader.Lock()
+	defer p.reader.Unlock()
+	if p.deaf.Load() {
+		return 0, io.ErrClosedPipe
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.log.Write(data)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rsctl/rsctl/e2e/ledger"
@@ -20,6 +21,10 @@ type queue struct {
 	options string // more lines of the spec
 	// deadKind is the type of the dead-letter queue; "" is the queue's own.
 	deadKind string
+	reply    bool // the handler's answer is published to reply_to
+	// innocent queues have a light load of messages that succeed: no fault may
+	// cost one of them anything, and none may wait longer than a moment.
+	innocent bool
 }
 
 func plain(i int) ledger.Plan   { return ledger.Mix(i, ledger.Plain) }
@@ -34,7 +39,12 @@ var (
 	quorum     = queue{name: "quorum", kind: "quorum", plan: plain}
 	quorumTTL  = queue{name: "quorum-ttl", kind: "quorum", delay: "dlx_ttl", plan: delayed}
 	levels     = queue{name: "levels", kind: "classic", delay: "levels", plan: delayed}
-	commands   = queue{name: "commands", kind: "quorum", delay: "dlx_ttl", plan: delayed, script: true}
+	requests   = queue{name: "requests", kind: "classic", plan: ledger.Healthy, reply: true}
+	bystanders = []queue{
+		{name: "innocent-classic", kind: "classic", plan: ledger.Healthy, innocent: true},
+		{name: "innocent-quorum", kind: "quorum", plan: ledger.Healthy, innocent: true},
+	}
+	commands = queue{name: "commands", kind: "quorum", delay: "dlx_ttl", plan: delayed, script: true}
 )
 
 func (q queue) dead() string { return q.name + ".dead" }
@@ -63,11 +73,23 @@ func specText(queues []queue) string {
 		if q.script {
 			b.WriteString("    concurrency: 4\n    handler: {exec: [./hook.sh], timeout: 30s}\n")
 		} else {
-			b.WriteString("    concurrency: 16\n    handler: {http: \"${HOOK_URL}\", timeout: 30s}\n")
+			b.WriteString("    concurrency: 16\n    handler: {http: \"${HOOK_URL}\", timeout: 30s" + replies(q) + "}\n")
 		}
 		if q.deadKind != "" {
 			fmt.Fprintf(&b, "  - {name: %s, type: %s}\n", q.dead(), q.deadKind)
 		}
 	}
 	return b.String()
+}
+
+func replies(q queue) string {
+	if q.reply {
+		return ", reply: true"
+	}
+	return ""
+}
+
+// innocent reports whether a message belongs to an innocent queue.
+func innocent(id string) bool {
+	return slices.ContainsFunc(bystanders, func(q queue) bool { return strings.HasPrefix(id, q.name+"/") })
 }

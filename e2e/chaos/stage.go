@@ -29,6 +29,7 @@ type stage struct {
 	proxy  *proxy.Proxy
 	ledger *ledger.Ledger
 	hook   *ledger.Hook
+	server *http.Server // of the hook
 	dir    string
 	env    []string
 
@@ -37,6 +38,7 @@ type stage struct {
 	taken     []string             // dead letters that were taken out on the way
 	swept     map[string]bool      // spent when a dead-letter queue was deleted
 	processes []*process
+	ended     int // processes that a strike has ended
 	closers   []func() error
 	rng       *rand.Rand
 }
@@ -112,10 +114,10 @@ func (s *stage) serveHook() error {
 		return err
 	}
 	s.hook = &ledger.Hook{Ledger: s.ledger}
-	server := &http.Server{Handler: s.hook, ReadHeaderTimeout: 10 * time.Second}
+	s.server = &http.Server{Handler: s.hook, ReadHeaderTimeout: 10 * time.Second}
 	var serving sync.WaitGroup
-	serving.Go(func() { server.Serve(ln) }) //nolint:errcheck // it ends by Close
-	s.onClose(func() error { err := server.Close(); serving.Wait(); return err })
+	serving.Go(func() { s.server.Serve(ln) }) //nolint:errcheck // it ends by Close
+	s.onClose(func() error { err := s.server.Close(); serving.Wait(); return err })
 	s.env = []string{"AMQP_URL=" + s.proxy.URL + s.fault.query, "LEDGER=" + s.ledger.Path(), "HOOK_URL=http://" + ln.Addr().String()}
 	return nil
 }

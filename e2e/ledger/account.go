@@ -27,6 +27,8 @@ type Account struct {
 	Runs, OverCap int
 	// HighestAttempt is the largest attempt number that a hook was told.
 	HighestAttempt int
+	// Latest is the longest that an innocent message waited for its first run.
+	Latest time.Duration
 	// HealthyDead are dead letters that would have been acked within the cap.
 	HealthyDead []string
 }
@@ -50,6 +52,9 @@ type Rules struct {
 	// when it was published and the outcome of its last run; nil: never. It is
 	// asked only about messages that are nowhere else.
 	Gone func(id string, published time.Time, last string) bool
+	// Innocent says of which messages the wait for the first run is measured; nil:
+	// of none.
+	Innocent func(id string) bool
 }
 
 // Account counts.
@@ -85,6 +90,9 @@ func (c *counter) place(a *Account, id string, e entry) {
 	a.OverCap += max(0, h.starts-c.rules.Cap)
 	a.HighestAttempt = max(a.HighestAttempt, h.highest)
 	a.Duplicates += max(0, h.acks+c.work[id]+c.waiting[id]+c.dead[id]-1)
+	if c.rules.Innocent != nil && c.rules.Innocent(id) && !h.first.IsZero() {
+		a.Latest = max(a.Latest, h.first.Sub(e.at))
+	}
 	if c.dead[id] > 0 && e.plan.Times < c.rules.Cap {
 		a.HealthyDead = append(a.HealthyDead, id)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync/atomic"
+	"time"
 )
 
 // Script is a hook for handlers of kind exec. It finds the file in LEDGER.
@@ -58,7 +59,7 @@ func (h *Hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (h *Hook) run(w http.ResponseWriter, id string, attempt int, plan Plan) {
 	outcome := plan.Answer(attempt)
-	err := h.Ledger.write(fmt.Sprintf("start %s %d\n", id, attempt))
+	err := h.Ledger.write(fmt.Sprintf("start %s %d %d\n", id, attempt, time.Now().UnixMicro()))
 	if stall := h.stall.Load(); err == nil && stall != nil {
 		(*stall)(id, attempt)
 	}
@@ -72,5 +73,7 @@ func (h *Hook) run(w http.ResponseWriter, id string, attempt int, plan Plan) {
 		w.Header().Set("RSCTL-Outcome", "retry_after "+plan.Delay.String())
 	case outcome == Retry:
 		w.WriteHeader(http.StatusServiceUnavailable)
+	default:
+		_, _ = io.WriteString(w, "ok") // a reply, where one is asked for
 	}
 }

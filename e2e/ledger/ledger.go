@@ -87,8 +87,9 @@ func (l *Ledger) write(line string) error {
 type history struct {
 	starts  int
 	acks    int
-	last    string // outcome of the last run that ended
-	highest int    // attempt number that a hook was told
+	last    string    // outcome of the last run that ended
+	highest int       // attempt number that a hook was told
+	first   time.Time // of the first start whose line has a time
 }
 
 // Runs is how many runs of hooks have started, over all messages.
@@ -142,7 +143,7 @@ func (l *Ledger) read() (map[string]*history, error) {
 	return all, nil
 }
 
-// note takes in "start ID ATTEMPT" or "end ID ATTEMPT OUTCOME".
+// note takes in "start ID ATTEMPT", which a time in microseconds may follow, or "end ID ATTEMPT OUTCOME".
 func note(all map[string]*history, words []string) error {
 	if len(words) < 3 {
 		return fmt.Errorf("line %q has too few words", words)
@@ -160,6 +161,13 @@ func note(all map[string]*history, words []string) error {
 	switch {
 	case words[0] == "start":
 		h.starts++
+		if len(words) == 4 && h.first.IsZero() {
+			micros, err := strconv.ParseInt(words[3], 10, 64)
+			if err != nil {
+				return fmt.Errorf("line %q: %w", words, err)
+			}
+			h.first = time.UnixMicro(micros)
+		}
 	case words[0] == "end" && len(words) == 4:
 		h.last = words[3]
 		if words[3] == Ack {

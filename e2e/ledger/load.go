@@ -21,6 +21,8 @@ type Load struct {
 	// Backlog is how many ready messages the queue may hold; at that many the
 	// load waits. 0 is no bound.
 	Backlog int
+	// Pause is waited after each twenty messages.
+	Pause time.Duration
 }
 
 const batch = 20
@@ -75,6 +77,9 @@ func (l *Load) session(ctx context.Context, next *int) error {
 		}
 		if err := l.publish(ctx, ch, returns, next, size); err != nil {
 			return err
+		}
+		if l.Pause > 0 {
+			sleep(ctx, l.Pause)
 		}
 	}
 	return nil

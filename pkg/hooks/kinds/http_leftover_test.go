@@ -110,7 +110,7 @@ func overHTTP1(t *testing.T, test func(t *testing.T, make func(f func(net.Conn),
 		t.Run(w.name, func(t *testing.T) {
 			t.Parallel()
 			build := func(f func(net.Conn), edit ...func(*spec.Handler)) *endpoint {
-				h := httpHandler("")
+				var h *spec.Handler
 				if w.tls {
 					a := newAuthority(t)
 					h = httpHandler("https://" + acceptTLS(t, a, f) + "/hook")

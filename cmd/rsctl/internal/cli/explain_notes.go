@@ -71,6 +71,8 @@ func attemptsNote(q *spec.Queue) string {
 	switch {
 	case q.MaxAttempts == 0 && q.Type == spec.Quorum:
 		return limitNote(q, topology.Policy(q))
+	case q.MaxAttempts == 0 && q.Backoff == nil && q.Handler != nil:
+		return fmt.Sprintf("no cap: a message that always fails is tried for ever, and stays at the head of its queue. As many of them as prefetch has places (%d) keep all others waiting; max_attempts, or a backoff, takes them away from there.", q.Prefetch)
 	case q.MaxAttempts == 0:
 		return "no cap: a message that always fails is tried for ever."
 	case q.DeadLetter == "":

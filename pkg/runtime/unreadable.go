@@ -4,6 +4,8 @@ import (
 	"errors"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"github.com/rsctl/rsctl/pkg/frames"
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/settle"
@@ -105,12 +107,25 @@ func (c *consumer) park(st stages, d *delivery, o hooks.Outcome) {
 	pause := parkedBeyond
 	if c.parked.Add(1) <= maxParked {
 		pause = parkedFor
-		if c.q.Declare == nil && int(d.sub.parked.Add(1)) >= max(1, c.q.Prefetch/2) {
+		if int(d.sub.parked.Add(1)) >= max(1, c.q.Prefetch/2) && c.replaceable(st, d.sub) {
 			d.sub.setReason(errCrowded)
 			c.stopConsuming(d.sub)
 		}
 	}
-	sleep(pause, st.intake.Done(), d.sub.ctx.Done())
+	sleep(pause, c.asked(st).Done(), d.sub.ctx.Done()) // a stop has nothing to run here
 	c.parked.Add(-1)
 	c.unseen(d)
+}
+
+// replaceable reports whether another subscription can follow sub: not on a queue
+// that belongs to its connection, and on one that goes with its last consumer only
+// when the next one is there before.
+func (c *consumer) replaceable(st stages, sub *subscription) bool {
+	switch {
+	case c.q.Declare != nil:
+		return false
+	case !c.q.GoesUnused:
+		return true
+	}
+	return c.heirs.open(sub, func() (*subscription, <-chan amqp.Delivery, error) { return c.subscribe(st, sub.session) }) == nil
 }

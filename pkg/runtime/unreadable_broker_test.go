@@ -161,6 +161,28 @@ func TestUnreadableMessagesWithNowhereToGoStopNoQueue(t *testing.T) {
 	}
 }
 
+// Cancelling the last consumer of an auto-delete queue deletes the queue.
+func TestUnreadableMessagesDoNotCostAQueueThatGoesUnused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	p := settle.Policy{Queue: fmt.Sprintf("rt-goes-%d", queueSeq.Add(1)), Type: settle.Classic}
+	if _, err := b.channel().QueueDeclare(p.Queue, true, true, false, false, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.delete(p.Queue) })
+	for range 3 {
+		b.publish(p.Queue, amqp.Publishing{MessageId: "bad", Headers: poison()["deep"]})
+	}
+	b.publish(p.Queue, amqp.Publishing{MessageId: "good"})
+	seen := &recorder{reply: always(hooks.Ack)}
+	cfg, dials := screened(b, b.config(Queue{Policy: p, Hook: seen, Prefetch: 1, GoesUnused: true}))
+	b.start(cfg)
+	b.eventually("the good message", func() bool { return len(seen.seen()) == 1 })
+	if n := b.log.count("a message cannot be read"); n != 3 || dials.Load() != 1 {
+		t.Errorf("told %d times, on %d connections", n, dials.Load())
+	}
+}
+
 // The server adds its count to a message that just fits into a frame.
 func TestAMessageThatGrowsBeyondItsFrameEndsInTheDeadLetterQueue(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,6 @@ package runtime
 import (
 	"errors"
 	"math/rand/v2"
-	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/settle"
@@ -47,14 +46,11 @@ func (c *consumer) copyFailed(v *vigil, o hooks.Outcome, s settle.Copy, err erro
 	if c.routed().OwnRoute {
 		c.log.Error(what+"; the original is rejected to the queue's dead-letter route", attrs...)
 	} else {
-		c.log.Error(what+" and no dead-letter route; the message stays in its queue", append(attrs, keyIn, tooLargePause)...)
-		sleep(tooLargePause, v.st.intake.Done(), v.d.sub.ctx.Done())
+		c.log.Error(what+" and no dead-letter route; the message stays in its queue", append(attrs, keyIn, parkedFor)...)
+		c.keepAside(v.st, v.d)
 	}
 	_ = c.recover(v, o, settle.BareImpossible) // it publishes nothing
 }
-
-// tooLargePause paces a message that can neither be copied nor dead-lettered.
-const tooLargePause = 30 * time.Second
 
 // overdue ends a delivery that can be kept no longer.
 func (c *consumer) overdue(v *vigil, o hooks.Outcome, e settle.Failure, err error) {

@@ -96,14 +96,20 @@ const (
 )
 
 // errCrowded ends a subscription whose prefetch is taken by parked messages.
-var errCrowded = errors.New("messages that cannot be read take its places")
+var errCrowded = errors.New("messages that have nowhere to go take its places")
 
-// park keeps a message unsettled that has nowhere to go, and gets the queue other
-// places in its stead: a new subscription, while this one keeps what it has. At
-// the end the message goes back to its queue.
+// park keeps a message that has nowhere to go. At the end it goes back to its
+// queue.
 func (c *consumer) park(st stages, d *delivery, o hooks.Outcome) {
 	c.reportUnreadable(d, o, "kept in its queue, which has no dead-letter route: "+
 		"give it a dead_letter, or take the message out with a client that reads such headers")
+	c.keepAside(st, d)
+	c.unseen(d)
+}
+
+// keepAside keeps a delivery unsettled for long, and gets the queue other places in
+// its stead: a new subscription, while this one keeps what it has.
+func (c *consumer) keepAside(st stages, d *delivery) {
 	pause := parkedBeyond
 	if c.parked.Add(1) <= maxParked {
 		pause = parkedFor
@@ -114,7 +120,6 @@ func (c *consumer) park(st stages, d *delivery, o hooks.Outcome) {
 	}
 	sleep(pause, c.asked(st).Done(), d.sub.ctx.Done()) // a stop has nothing to run here
 	c.parked.Add(-1)
-	c.unseen(d)
 }
 
 // replaceable reports whether another subscription can follow sub: not on a queue

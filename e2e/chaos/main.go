@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -33,7 +34,7 @@ func main() {
 	var o options
 	flag.DurationVar(&o.time, "time", 5*time.Minute, "about how long in all, without starting brokers and draining queues")
 	flag.StringVar(&o.series, "series", "", "RabbitMQ series: installed, "+strings.Join(rabbit.Series(), ", "))
-	flag.StringVar(&o.fault, "fault", "", "only faults whose name contains this")
+	flag.StringVar(&o.fault, "fault", "", "only faults whose name this regular expression matches")
 	flag.StringVar(&o.logs, "log", "", "keep the logs of rsctl in this folder")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -59,7 +60,11 @@ func run(ctx context.Context, o options) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	chosen := choose(o.fault)
+	wanted, err := regexp.Compile(o.fault)
+	if err != nil {
+		return false, fmt.Errorf("-fault: %w", err)
+	}
+	chosen := choose(wanted)
 	if len(chosen) == 0 {
 		return false, fmt.Errorf("no fault is called like %q", o.fault)
 	}
@@ -68,10 +73,10 @@ func run(ctx context.Context, o options) (bool, error) {
 	return judge(rows), errors.Join(err, ledger.Table(os.Stdout, rows))
 }
 
-func choose(text string) []fault {
+func choose(wanted *regexp.Regexp) []fault {
 	var chosen []fault
 	for _, f := range faults() {
-		if strings.Contains(f.name, text) {
+		if wanted.MatchString(f.name) {
 			chosen = append(chosen, f)
 		}
 	}

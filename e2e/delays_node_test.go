@@ -63,7 +63,7 @@ func wantPluginNamed(t *testing.T, b *harness.Broker) {
 		{"run", ""},
 	} {
 		r := b.Rsctl(nil, "-f", file, tt.command)
-		text := strings.Join(strings.Fields(r.Stdout+r.Stderr), " ")
+		text := strings.Join(strings.Fields(r.Stdout+strings.ReplaceAll(r.Stderr, `\"`, `"`)), " ") // run logs JSON
 		if r.Code != 1 {
 			t.Errorf("%s: ended with %d, want 1", tt.command, r.Code)
 		}

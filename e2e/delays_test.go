@@ -160,7 +160,7 @@ func TestAMissingWaitingPlaceStopsTheStartAndLosesNothing(t *testing.T) {
 		kind, name, _ := strings.Cut(strings.ReplaceAll(object, `"`, ""), " ")
 		remove(t, b, kind, name)
 	}
-	r := s.Rsctl(s.env, "-f", s.file, "run")
+	r := s.Rsctl(s.env, "-f", s.file, "run", "--log-format", "text")
 	if r.Code != 1 {
 		t.Errorf("run ended with %d; want 1\n%s", r.Code, r.Stderr)
 	}

@@ -97,6 +97,9 @@ func (p *process) stop() error {
 	return nil
 }
 
+// cutShort reports whether the process has ended before its drain was over.
+func (p *process) cutShort() bool { return p.cmd.ProcessState.ExitCode() == 3 }
+
 // tail is the end of the log.
 func (p *process) tail() string {
 	p.mu.Lock()

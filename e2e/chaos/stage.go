@@ -19,6 +19,9 @@ import (
 // backlog is how many ready messages the load keeps in each queue.
 const backlog = 400
 
+// longDrain is longer than a held copy takes to be tried again.
+const longDrain = 40 * time.Second
+
 // A stage is one fault's virtual host, load, hooks and processes.
 type stage struct {
 	venue
@@ -38,14 +41,15 @@ type stage struct {
 	taken     []string             // dead letters that were taken out on the way
 	swept     map[string]bool      // spent when a dead-letter queue was deleted
 	processes []*process
-	ended     int // processes that a strike has ended
+	drain     time.Duration // how long a stop may take
+	ended     int           // processes that a strike has ended
 	closers   []func() error
 	rng       *rand.Rand
 }
 
 // newStage makes everything but the processes and the load.
 func newStage(ctx context.Context, v venue, f fault, binary string) (_ *stage, err error) {
-	s := &stage{venue: v, fault: f, binary: binary, rng: rand.New(rand.NewPCG(rand.Uint64(), 0))}
+	s := &stage{venue: v, fault: f, binary: binary, drain: longDrain, rng: rand.New(rand.NewPCG(rand.Uint64(), 0))}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -145,7 +149,7 @@ func (s *stage) spec() string { return filepath.Join(s.dir, "queues.yaml") }
 
 // run starts one more rsctl run.
 func (s *stage) run() error {
-	p, err := startProcess(s.binary, s.env, "-f", s.spec(), "run", "--shutdown-timeout", "10s", "--log-format", "text")
+	p, err := startProcess(s.binary, s.env, "-f", s.spec(), "run", "--shutdown-timeout", s.drain.String(), "--log-format", "text")
 	if err != nil {
 		return err
 	}

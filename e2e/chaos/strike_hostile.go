@@ -184,10 +184,10 @@ func loseLogReader(ctx context.Context, s *stage, _ plan) error {
 	default:
 	}
 	s.ended++ // before RabbitMQ 4.3 a stop may cost what it hands back an attempt
-	if err := p.stop(); err != nil {
+	if err := s.replace(0); err != nil {
 		return err
 	}
-	return s.replace(0)
+	return p.stop()
 }
 
 // stickLogReader stops reading the pipe that rsctl logs to, which takes 64 KiB.

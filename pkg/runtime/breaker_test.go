@@ -218,7 +218,7 @@ func TestALongPauseHandsTheMessagesBackAndTheyRunAfterIt(t *testing.T) {
 func TestAFailingHookSpendsNoAttemptWhileItsQueueIsPaused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	p := capped(b, settle.Quorum, 2)
+	p := capped(b, settle.Quorum, 6) // more than the four failures, whichever messages they fall on
 	const n = 30
 	for i := range n {
 		b.publish(p.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})

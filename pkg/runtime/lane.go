@@ -143,12 +143,20 @@ func (l *link) leave(ln *lane, s *sent, answered bool) {
 // answer is what became of a copy whose confirm has come.
 func (ln *lane) answer(s *sent, acked bool) error {
 	if !acked {
+		ln.retire()
 		return ln.refusal()
 	}
 	if ret := ln.returnOf(s); ret != nil {
 		return fmt.Errorf("%w: %d %s", errReturned, ret.ReplyCode, ret.ReplyText)
 	}
 	return nil
+}
+
+// retire sees to it that the lane takes no more copies.
+func (ln *lane) retire() {
+	ln.mu.Lock()
+	defer ln.mu.Unlock()
+	ln.retired = true
 }
 
 // returnOf returns the basic.return of a confirmed copy. A return comes before

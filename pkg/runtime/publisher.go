@@ -172,13 +172,16 @@ func (p *publisher) deliver(ctx context.Context, o *outgoing) error {
 
 // over sends a copy over a lane that it shares with others. A copy that the
 // broker refuses closes the lane for all of them, so each is then tried once
-// more on a lane of its own: what is refused there is refused for what it is.
+// more on a lane of its own: what is refused there is refused for what it is. So
+// is one that a queue refuses: RabbitMQ remembers for a channel that a quorum
+// queue was full, until a message leaves it, even when its limit has been lifted
+// (measured on 3.10: an empty queue refused an old channel for ever).
 func (p *publisher) over(ctx context.Context, l *link, o *outgoing) error {
 	ln, s, err := l.share(o)
 	if err != nil {
 		return err
 	}
-	if err = p.send(ctx, l, ln, s); !errors.Is(err, errRefused) {
+	if err = p.send(ctx, l, ln, s); !errors.Is(err, errRefused) && !errors.Is(err, errNacked) {
 		return err
 	}
 	if ln, s, err = l.alone(o); err != nil {

@@ -17,13 +17,19 @@ func Arrivals(s *spec.Spec, q *spec.Queue) []settle.Arrival {
 			out = append(out, a)
 		}
 	}
-	for _, b := range delayNeeds(q).bindings {
+	needs := delayNeeds(q)
+	for _, b := range needs.bindings {
 		switch {
 		case b.Destination != q.Name || b.ToExchange:
 		case b.RoutingKey == q.Name:
 			add(settle.Arrival{Exchange: b.Source, Key: q.Name})
-		default: // the ladder delivers with the key that it climbed down by
-			add(settle.Arrival{Exchange: b.Source})
+		default: // the ladder delivers with the key that it climbed down by, from the exchange below the last level that it waited in
+			for _, x := range needs.exchanges {
+				if x.Name == ladderNowhere {
+					continue
+				}
+				add(settle.Arrival{Exchange: x.Name})
+			}
 		}
 	}
 	for i := range s.Queues {

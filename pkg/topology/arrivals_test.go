@@ -1,6 +1,7 @@
 package topology_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -14,6 +15,10 @@ func TestArrivals(t *testing.T) {
 	byDefault := settle.Arrival{Key: "orders"}
 	through, key := "back", "again"
 	retries := &spec.RetryPublisher{Exchange: "retries"}
+	ladder := []settle.Arrival{byDefault, {Exchange: "rsctl.v1.deliver"}}
+	for i := range 28 {
+		ladder = append(ladder, settle.Arrival{Exchange: fmt.Sprintf("rsctl.v1.level-%02d", i)})
+	}
 	tests := []struct {
 		name   string
 		queues []spec.Queue // the first is looked at
@@ -23,8 +28,8 @@ func TestArrivals(t *testing.T) {
 		{"a waiting queue leads back by it", []spec.Queue{{Name: "orders", Delay: &spec.Delay{Strategy: "dlx_ttl"}}}, []settle.Arrival{byDefault}},
 		{"a delayed exchange", []spec.Queue{{Name: "orders", Delay: &spec.Delay{Strategy: "plugin_dme"}}},
 			[]settle.Arrival{byDefault, {Exchange: "orders.delay", Key: "orders"}}},
-		{"the end of the ladder, by any key", []spec.Queue{{Name: "orders", Delay: &spec.Delay{Strategy: "levels"}}},
-			[]settle.Arrival{byDefault, {Exchange: "rsctl.v1.deliver"}}},
+		{"the ladder, by any key", []spec.Queue{{Name: "orders", Delay: &spec.Delay{Strategy: "levels"}}},
+			ladder},
 		{"the exchange of its retries", []spec.Queue{{Name: "orders", RetryPublisher: retries}},
 			[]settle.Arrival{byDefault, {Exchange: "retries", Key: "orders"}}},
 		{"that of the queues whose dead letters it takes", []spec.Queue{{Name: "orders"}, {Name: "mail", DeadLetter: "orders", RetryPublisher: retries}, {Name: "other", RetryPublisher: retries}},

@@ -161,13 +161,57 @@ func (s *stage) restAll(ctx context.Context) error {
 			return err
 		}
 		a, err := s.account(ledger.Found{Dead: s.taken})
-		if err != nil || len(a.Lost) == 0 || time.Now().After(end) {
+		if err != nil || len(a.Lost) == 0 {
 			return err
+		}
+		if time.Now().After(end) {
+			return s.unseen(ctx)
 		}
 		if err := s.run(); err != nil {
 			return err
 		}
 	}
+}
+
+// unseen is an error that names what the server counts in the work and waiting
+// queues after the processes have ended: what nobody can read is not lost.
+func (s *stage) unseen(ctx context.Context) error {
+	if err := pause(ctx, statisticsAge); err != nil {
+		return err
+	}
+	var all []error
+	for _, q := range s.fault.queues {
+		for _, name := range []string{q.name, q.waiting()} {
+			if name == "" {
+				continue
+			}
+			var state counts
+			if err := s.host.Manage(ctx, "GET", "queues/"+s.host.Name+"/"+name, "", &state); err != nil {
+				all = append(all, fmt.Errorf("what %s hides is unknown: %w", name, err))
+			} else if state.Messages > 0 {
+				all = append(all, fmt.Errorf("%w: the server has %s", errHidden, state.in(name)))
+			}
+		}
+	}
+	return errors.Join(all...)
+}
+
+// statisticsAge is how old the numbers of the management API may be, and a bit.
+const statisticsAge = 11 * time.Second
+
+var errHidden = errors.New("messages are left that no queue shows")
+
+// counts are the management API's numbers of a queue. Messages includes those
+// that a quorum queue dead-letters at least once and has not got rid of yet.
+type counts struct {
+	Messages int `json:"messages"`
+	Ready    int `json:"messages_ready"`
+	Unacked  int `json:"messages_unacknowledged"`
+}
+
+func (c counts) in(queue string) string {
+	return fmt.Sprintf("%d messages in %s: %d ready, %d unacked, %d on the way to its dead-letter queue",
+		c.Messages, queue, c.Ready, c.Unacked, c.Messages-c.Ready-c.Unacked)
 }
 
 func (s *stage) account(found ledger.Found) (ledger.Account, error) {

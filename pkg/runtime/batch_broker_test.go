@@ -62,14 +62,14 @@ func TestABatchIsOneCallAndASettlementForEachMessage(t *testing.T) {
 	var tp tap
 	cfg := b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Prefetch: 100, Batch: Batch{32, time.Hour}})
 	run := b.start(tp.through(b, cfg))
-	b.eventually("96 settlements", func() bool { return len(tp.methods("consume")) >= 96 })
+	b.eventually("96 settlements", func() bool { return len(tp.settlements()) >= 96 })
 	if err := run.stop(); err != nil {
 		t.Errorf("Run() = %v", err)
 	}
 	if got := hook.sizes(); !slices.Equal(got, []int{32, 32, 32}) {
 		t.Errorf("calls with %v messages, want 32, 32 and 32", got)
 	}
-	if got := tp.methods("consume"); !slices.Equal(got, slices.Repeat([]string{"ack"}, 96)) {
+	if got := tp.settlements(); !slices.Equal(got, slices.Repeat([]string{"ack"}, 96)) {
 		t.Errorf("sent to the broker: %q, want 96 acks", got)
 	}
 }

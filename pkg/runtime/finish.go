@@ -72,6 +72,17 @@ func (c *consumer) handBackCounts(sub *subscription) bool {
 	return c.q.Policy.Type == settle.Quorum && sub.session != nil && sub.session.conn != nil && !handsBackFree(sub.session.conn)
 }
 
+// returnUnread hands back what a quorum queue has sent to a consumer after its
+// cancel was confirmed: the client library drops it, and the end of the channel
+// would count an attempt. Everything that was read is settled by now, so that all
+// that is left on the channel (tag 0, multiple) is that. Before 4.3 it counts
+// either way.
+func (c *consumer) returnUnread(sub *subscription) {
+	if c.q.Policy.Type == settle.Quorum && sub.err() == nil && handsBackFree(sub.session.conn) {
+		_ = sub.ch.Nack(0, true, true) // the channel is about to end
+	}
+}
+
 // stopReading cancels the consumer because the run stops, and says what that costs.
 func (c *consumer) stopReading(sub *subscription) bool {
 	if c.q.GoesUnused {

@@ -93,6 +93,8 @@ func (c *consumer) attempt(st stages, s *session) (*subscription, error) {
 		err = sub.reason()
 	}
 	c.handlers.Go(func() {
+		sub.unsettled.Wait()
+		c.returnUnread(sub)
 		sub.retire()
 		leave()
 	})

@@ -69,9 +69,10 @@ func TestACopyThatCannotArrivePausesTheQueueAndRunsNoHandlerAgain(t *testing.T) 
 			cfg.Dial = func(context.Context, string) (*amqp.Connection, error) { return amqp.Dial(login) }
 			run, j := b.observed(cfg)
 			b.eventually("some tries of the copies", func() bool { return len(told[CopyEnded](j)) >= 5 })
-			// Until the first copy has failed, a second may have taken its slot.
-			if got := len(hook.seen()); got > prefetch {
-				t.Errorf("%d handlers ran while the copies could not arrive, want at most %d", got, prefetch)
+			// Until the first copy has failed, others may have taken its slot: what is
+			// prefetched, beside the one that a quorum queue begins with.
+			if got := len(hook.seen()); got > prefetch+1 {
+				t.Errorf("%d handlers ran while the copies could not arrive, want at most %d", got, prefetch+1)
 			}
 			tt.mend(b, user, p.DeadLetter)
 			b.eventually("the dead letters", func() bool { return b.ready(p.DeadLetter) == n })

@@ -94,13 +94,10 @@ func TestAMessageThatKillsOneProcessAfterTheOtherTakesNoneAlong(t *testing.T) {
 		dead = append(dead, harness.IDs(b.Take("orders.dead"))...)
 		return slices.Contains(dead, "killer")
 	})
-	// Before 4.3 what another process had prefetched cannot be handed back for nothing.
-	neighbours := 0
-	if !b.AtLeast(4, 3) {
-		neighbours = len(processes)
-	}
-	if len(dead)-1 > neighbours {
-		t.Errorf("dead-lettered are %q, want the killer and at most %d others", dead, neighbours)
+	// Before 4.3 what another process has prefetched cannot be handed back for nothing,
+	// and a process that is at work does not slow down for suspects.
+	if b.AtLeast(4, 3) && len(dead) != 1 {
+		t.Errorf("dead-lettered are %q, want the killer only", dead)
 	}
 	good := slices.DeleteFunc(append(linesOf(t, done), dead...), func(id string) bool { return id == "killer" })
 	slices.Sort(good)

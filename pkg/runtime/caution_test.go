@@ -14,7 +14,9 @@ func suspect(id int) *amqp.Delivery {
 }
 
 func cautious(prefetch int) *caution {
-	return newCaution(Queue{Policy: settle.Policy{Type: settle.Quorum}, Prefetch: prefetch})
+	k := newCaution(Queue{Policy: settle.Policy{Type: settle.Quorum}, Prefetch: prefetch})
+	k.free = true
+	return k
 }
 
 func TestAProcessRunsSuspectsOneAtATimeUpToTheFirstOther(t *testing.T) {
@@ -65,6 +67,20 @@ func TestARareSuspectSlowsTheQueueAtOnceAndACommonOneInARowOfThree(t *testing.T)
 	}
 	if got := k.meet(suspect(3)); got != retreats {
 		t.Errorf("the last of the row: change %v", got)
+	}
+}
+
+func TestAQueueAtWorkStaysOpenWhereHandingBackIsNotFree(t *testing.T) {
+	t.Parallel()
+	k := cautious(10)
+	k.free = false
+	if got := k.meet(&amqp.Delivery{}); got != opens {
+		t.Errorf("the first delivery: change %v", got)
+	}
+	for i := range 10 {
+		if got := k.meet(suspect(i)); got != unchanged {
+			t.Errorf("suspect %d: change %v", i, got)
+		}
 	}
 }
 

@@ -77,6 +77,7 @@ func (c *consumer) attempt(st stages, s *session) (*subscription, error) {
 		return nil, c.declareAgain(st, err)
 	}
 	c.reportConsuming(sub)
+	c.caution.free = handsBackFree(sub.session.conn)
 	c.handlers.Go(sub.watch)
 	if c.finishes(sub) {
 		c.handlers.Go(func() { c.cancelAtStop(st, sub) })

@@ -186,7 +186,9 @@ func (c *consumer) subscribe(st stages, s *session) (*subscription, <-chan amqp.
 		sub.end(err)
 		return nil, nil, fmt.Errorf("set the prefetch: %w", err)
 	}
-	deliveries, err := ask(s, st.intake.Done(), func() (<-chan amqp.Delivery, error) {
+	stop, release := awhileAfter(st.intake, answerAtStop)
+	defer release()
+	deliveries, err := ask(s, stop, func() (<-chan amqp.Delivery, error) {
 		return ch.Consume(c.queue, sub.tag, false, c.q.Consumer.Exclusive, false, false, c.q.Consumer.Arguments)
 	})
 	if err != nil {
@@ -194,6 +196,22 @@ func (c *consumer) subscribe(st stages, s *session) (*subscription, <-chan amqp.
 		return nil, nil, consumeError(c.queue, err)
 	}
 	return sub, deliveries, nil
+}
+
+// answerAtStop is how long a stop waits for the answer to a basic.consume. What
+// the broker has sent by then can be read and handed back; the end of the channel
+// would count an attempt of it on a quorum queue.
+const answerAtStop = time.Second
+
+// awhileAfter returns a channel that is closed d after ctx has ended, until
+// release.
+func awhileAfter(ctx context.Context, d time.Duration) (<-chan struct{}, func()) {
+	late, end := context.WithCancel(context.WithoutCancel(ctx))
+	undo := context.AfterFunc(ctx, func() {
+		sleep(d, late.Done())
+		end()
+	})
+	return late.Done(), func() { undo(); end() }
 }
 
 func (c *consumer) tag() string {

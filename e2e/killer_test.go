@@ -50,6 +50,12 @@ func TestAMessageThatKillsItsProcessTakesNoneAlong(t *testing.T) {
 
 			for i := range 3 {
 				p := b.StartRsctl(env, "-f", file, "run")
+				harness.Eventually(t, "a death, or the end of the killer", func() bool { return p.Ended() || b.Ready("orders.dead") > 0 })
+				if !p.Ended() {
+					t.Logf("the killer was given up after %d deaths", i)
+					p.Kill()
+					break
+				}
 				if code := p.Wait(t); code != -1 {
 					t.Fatalf("run %d ended with code %d, not by a signal:\n%s", i+1, code, p.Output())
 				}

@@ -128,6 +128,16 @@ func (p *Process) Kill() {
 // Signal sends a signal.
 func (p *Process) Signal(s os.Signal) error { return p.Cmd.Process.Signal(s) }
 
+// Ended reports whether the process has ended.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Wait waits for the end and returns the exit code.
 func (p *Process) Wait(t testing.TB) int {
 	t.Helper()

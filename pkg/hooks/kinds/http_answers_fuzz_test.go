@@ -72,27 +72,13 @@ func FuzzHTTPAnswers(f *testing.F) {
 		f.Add([]byte(answer))
 	}
 	var s scripted
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		f.Fatal(err)
-	}
-	var conns sync.WaitGroup
-	conns.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			conns.Go(func() { defer c.Close(); s.serve(c) })
-		}
-	})
-	f.Cleanup(func() { l.Close(); conns.Wait() })
+	url := "http://" + acceptEach(f, s.serve) + "/"
 	f.Fuzz(func(t *testing.T, answer []byte) {
 		if len(answer) > 32<<10 { // what arrives at once
 			return
 		}
 		acks := func(wire bool) (ack, over bool) {
-			e := newHook(t, httpHandler("http://"+l.Addr().String()+"/"), Options{}).(*endpoint)
+			e := newHook(t, httpHandler(url), Options{}).(*endpoint)
 			defer e.Close()
 			if !wire {
 				e.wire = nil

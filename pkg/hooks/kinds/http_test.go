@@ -37,28 +37,12 @@ func serve(t *testing.T, f http.HandlerFunc) *httptest.Server {
 // these bytes.
 func serveRaw(t *testing.T, answer string) (url string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var conns sync.WaitGroup
-	conns.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			conns.Go(func() {
-				defer c.Close()
-				if req, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-					io.Copy(io.Discard, req.Body)
-					io.WriteString(c, answer)
-				}
-			})
+	return "http://" + acceptEach(t, func(c net.Conn) {
+		if req, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+			io.Copy(io.Discard, req.Body)
+			io.WriteString(c, answer)
 		}
-	})
-	t.Cleanup(func() { l.Close(); conns.Wait() })
-	return "http://" + l.Addr().String() + "/"
+	}) + "/"
 }
 
 func httpUnderTest(t *testing.T) kindUnderTest {

@@ -66,7 +66,7 @@ func TestHTTPWhoseHandshakeIsCutIsUnavailable(t *testing.T) {
 }
 
 // acceptEach serves every connection by f, which it closes afterwards.
-func acceptEach(t *testing.T, f func(c net.Conn)) (addr string) {
+func acceptEach(t testing.TB, f func(c net.Conn)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -72,6 +72,14 @@ func (c *consumer) handBackCounts(sub *subscription) bool {
 	return c.q.Policy.Type == settle.Quorum && sub.session != nil && sub.session.conn != nil && !handsBackFree(sub.session.conn)
 }
 
+// retire closes the channel once the deliveries that came on it are settled; until
+// then they can be, even when the server has ended the consumer.
+func (c *consumer) retire(sub *subscription) {
+	sub.unsettled.Wait()
+	c.returnUnread(sub)
+	sub.end(errChannelClosed)
+}
+
 // returnUnread hands back what a quorum queue has sent to a consumer after its
 // cancel was confirmed: the client library drops it, and the end of the channel
 // would count an attempt. Everything that was read is settled by now, so that all

@@ -94,9 +94,7 @@ func (c *consumer) attempt(st stages, s *session) (*subscription, error) {
 		err = sub.reason()
 	}
 	c.handlers.Go(func() {
-		sub.unsettled.Wait()
-		c.returnUnread(sub)
-		sub.retire()
+		c.retire(sub)
 		leave()
 	})
 	return sub, err

@@ -86,13 +86,6 @@ func (s *subscription) end(err error) {
 	}
 }
 
-// retire closes the channel once the deliveries that came on it are settled;
-// until then they can be, even when the server has ended the consumer.
-func (s *subscription) retire() {
-	s.unsettled.Wait()
-	s.end(errChannelClosed)
-}
-
 func (s *subscription) setReason(err error) {
 	s.once.Do(func() {
 		s.why = err

@@ -7,10 +7,13 @@ import "slices"
 
 // Shared returns t without its exclusive queues and what is bound to them.
 func (t *Topology) Shared() *Topology {
-	shared := *t
+	shared, own := *t, map[string]bool{}
+	for _, q := range t.Queues {
+		own[q.Name] = q.Exclusive
+	}
 	shared.Queues = slices.DeleteFunc(slices.Clone(t.Queues), func(q Queue) bool { return q.Exclusive })
-	shared.Bindings = slices.DeleteFunc(slices.Clone(t.Bindings), func(b Binding) bool { return !b.ToExchange && t.exclusive(b.Destination) })
-	shared.Trips = slices.DeleteFunc(slices.Clone(t.Trips), func(trip Trip) bool { return t.exclusive(trip.To) })
+	shared.Bindings = slices.DeleteFunc(slices.Clone(t.Bindings), func(b Binding) bool { return !b.ToExchange && own[b.Destination] })
+	shared.Trips = slices.DeleteFunc(slices.Clone(t.Trips), func(trip Trip) bool { return own[trip.To] })
 	return &shared
 }
 
@@ -29,8 +32,4 @@ func (t *Topology) Own(queue string) *Topology {
 		}
 	}
 	return own
-}
-
-func (t *Topology) exclusive(queue string) bool {
-	return slices.ContainsFunc(t.Queues, func(q Queue) bool { return q.Exclusive && q.Name == queue })
 }

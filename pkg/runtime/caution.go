@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"errors"
-	"slices"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -113,11 +112,9 @@ func (k *caution) reconnected() {
 }
 
 // counted reports whether the server has counted an attempt of d.
-func counted(d *amqp.Delivery) bool { return d.Redelivered && deaths(d) > 0 }
-
-func deaths(d *amqp.Delivery) int64 {
+func counted(d *amqp.Delivery) bool {
 	n, _ := d.Headers["x-delivery-count"].(int64)
-	return n
+	return d.Redelivered && n > 0
 }
 
 // changePrefetch ends the consumer so that another one with another prefetch
@@ -144,7 +141,7 @@ func (c *consumer) meet(st stages, sub *subscription, raw amqp.Delivery, rest <-
 		goesOn = c.changePrefetch(sub)
 	}
 	if change == retreats && goesOn {
-		c.runSuspects(st, sub, raw, rest)
+		c.handBackSuspects(st, sub, raw, rest)
 		return false
 	}
 	d := c.receive(sub, raw)
@@ -156,10 +153,10 @@ func (c *consumer) meet(st stages, sub *subscription, raw amqp.Delivery, rest <-
 	return goesOn
 }
 
-// runSuspects ends what a cancelled consumer had been sent before it was known
-// that there are suspects. The others run. The suspects are handed back where that
-// costs nothing, and run one at a time elsewhere.
-func (c *consumer) runSuspects(st stages, sub *subscription, first amqp.Delivery, deliveries <-chan amqp.Delivery) {
+// handBackSuspects ends what a cancelled consumer had been sent before it was known
+// that there are suspects. The others run; the suspects are handed back, which
+// costs nothing where a queue retreats.
+func (c *consumer) handBackSuspects(st stages, sub *subscription, first amqp.Delivery, deliveries <-chan amqp.Delivery) {
 	suspects := []amqp.Delivery{first}
 	for raw := range deliveries {
 		if counted(&raw) && !c.caution.own.has(&raw) {
@@ -168,23 +165,9 @@ func (c *consumer) runSuspects(st stages, sub *subscription, first amqp.Delivery
 		}
 		c.take(st, c.receive(sub, raw))
 	}
-	if handsBackFree(sub.session.conn) {
-		for _, raw := range suspects {
-			d := c.receive(sub, raw)
-			c.unseen(d)
-			c.letGo(d)
-		}
-		return
-	}
-	// What the dead process was running came first, so the last are the least
-	// suspect. What came before the killer has its turn at the next death.
-	if deaths(&first)%2 == 1 {
-		slices.Reverse(suspects)
-	}
 	for _, raw := range suspects {
 		d := c.receive(sub, raw)
-		d.ran = make(chan struct{}, 1)
-		c.take(st, d)
-		<-d.ran
+		c.unseen(d)
+		c.letGo(d)
 	}
 }

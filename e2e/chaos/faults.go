@@ -94,7 +94,7 @@ func faults() []fault {
 		{name: "message that kills its process", harmless: true, queues: hostile(healthy(quorum), healthy(quorumTTL)), strike: killer},
 		{name: "forged reply address", harmless: true, queues: hostile(requests, classic, quorumTTL), strike: forgeReplies},
 		{name: "flood of large bodies", harmless: true, queues: hostile(classic, quorum), strike: floodBodies},
-		{name: "log reader dead", harmless: true, queues: hostile(all...), strike: loseLogReader},
+		{name: "log reader dead", harmless: true, queues: hostile(classic, timer, classicTTL, healthy(quorum), healthy(quorumTTL)), strike: loseLogReader},
 		{name: "log reader stuck", harmless: true, queues: hostile(all...), strike: stickLogReader},
 		{name: "descriptors used up", harmless: true, queues: hostile(commands, classic, quorum), strike: useUpDescriptors},
 		{name: "dead-letter queue deleted", queues: withClassicDead(all), strike: deleteDeadLetterQueues},

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -346,6 +347,34 @@ func TestMayBeRequest(t *testing.T) {
 }
 
 // What the simplest of servers reads as a request is never overlooked.
+// The transport may look at what it has read before it writes the request.
+func TestWhatIsThereBeforeTheRequestIsWrittenIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	client, server := net.Pipe()
+	defer client.Close()
+	defer server.Close()
+	c := &keptConn{Conn: client}
+	c.heard.Store(true) // the answer to the request before
+	p := &trip{}
+	p.gotConn(httptrace.GotConnInfo{Conn: c, Reused: true})
+	p.gotFirstByte()
+	if !p.refused.Load() || !c.spent.Load() {
+		t.Errorf("refused %t, the connection given up %t, want both", p.refused.Load(), c.spent.Load())
+	}
+	go io.Copy(io.Discard, server)
+	c = &keptConn{Conn: client}
+	c.heard.Store(true)
+	p = &trip{}
+	p.gotConn(httptrace.GotConnInfo{Conn: c, Reused: true})
+	if _, err := c.Write([]byte("POST")); err != nil {
+		t.Fatal(err)
+	}
+	p.gotFirstByte()
+	if !p.refused.Load() {
+		t.Error("what had come before the request is taken for its answer")
+	}
+}
+
 func FuzzMayBeRequest(f *testing.F) {
 	for _, body := range smuggled {
 		f.Add([]byte(body), 0)

@@ -100,7 +100,7 @@ func (p *trip) trace() *httptrace.ClientTrace {
 func (p *trip) gotFirstByte() {
 	p.answered.Store(true)
 	switch c := p.conn.Load(); {
-	case c != nil && !c.heard.Load(): // it had come before the request
+	case c != nil && !c.answers(): // it had come before the request
 		p.refused.Store(true)
 		p.spend()
 	case p.behind():
@@ -205,9 +205,14 @@ type keptConn struct {
 	heard  atomic.Bool // something has come in since its first byte was written
 }
 
+// answers reports whether what is read now can be an answer: the request has
+// begun to be written, and something has come in since.
+func (c *keptConn) answers() bool { return !c.asking.Load() && c.heard.Load() }
+
 func (c *keptConn) Write(p []byte) (int, error) {
-	if c.asking.CompareAndSwap(true, false) {
-		c.heard.Store(false)
+	if c.asking.Load() {
+		c.heard.Store(false) // before asking: until then nothing answers
+		c.asking.Store(false)
 	}
 	return c.Conn.Write(p)
 }

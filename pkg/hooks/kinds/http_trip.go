@@ -143,13 +143,15 @@ func (p *trip) gotConn(info httptrace.GotConnInfo) {
 // nobody can have read it.
 func (p *trip) behind() bool { return p.left != nil && p.left.Load() > 0 }
 
-// lost reports, after an error, that the connection had been used before, and that
-// either nothing has come back on it or the request could not be sent in full, so
-// that what has come back is not about it.
+// lost reports, after an error, that what came back was refused, or that the
+// connection had been used before, and that either nothing has come back on it or
+// the request could not be sent in full, so that what has come back is not about
+// it. What is refused may have come on an earlier connection of the same request:
+// the transport tries again by itself, and its trace does not say which it means.
 func (p *trip) lost(err error) bool {
 	var op *net.OpError
 	unwritten := !p.written.Load() || errors.As(err, &op) && op.Op == "write"
-	return p.reused.Load() && (p.refused.Load() || !p.answered.Load() || unwritten)
+	return p.refused.Load() || p.reused.Load() && (!p.answered.Load() || unwritten)
 }
 
 // whole reports whether the request had been sent in full when the answer came.

@@ -342,18 +342,14 @@ func (s *stage) withChannel(f func(lent) error) error {
 	return f(lent{ch, limit})
 }
 
-// dial connects to the first node that answers, as rsctl does: no message ends
-// such a connection, whatever its headers are.
+// dial connects to a node that answers, as rsctl does: no message ends such a
+// connection, whatever its headers are.
 func dial(urls []string) (*amqp.Connection, error) {
-	var all error
+	b := spec.Broker{URL: spec.Text{Value: urls[0]}}
 	for _, url := range urls {
-		conn, err := broker.Dial(context.Background(), spec.Broker{URL: spec.Text{Value: url}}, "chaos")
-		if err == nil {
-			return conn, nil
-		}
-		all = errors.Join(all, err)
+		b.URLs = append(b.URLs, spec.Text{Value: url})
 	}
-	return nil, all
+	return broker.Dial(context.Background(), b, "chaos")
 }
 
 // lent is a channel of withChannel; limit is reset where there are many questions.

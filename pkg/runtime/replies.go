@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/settle"
 )
 
 // errBadAddress is why a reply is not sent: its address gets none.
@@ -78,11 +80,16 @@ func (r *replies) alone(ctx context.Context, o *outgoing) error {
 
 func (r *replies) send(ctx context.Context, o *outgoing) error {
 	if r.ended.has(o.key) {
-		tell(r.pub.obs, CopyStarted{o.queue, o.purpose})
-		tell(r.pub.obs, CopyEnded{o.queue, o.purpose, CopyForbidden})
+		tellForbidden(r.pub.obs, o.queue)
 		return fmt.Errorf("%w: %w", errBadAddress, errEndsConnection)
 	}
 	return r.pub.publish(ctx, o)
+}
+
+// tellForbidden counts a reply that is not sent for its address.
+func tellForbidden(o Observer, queue string) {
+	tell(o, CopyStarted{queue, settle.ForReply})
+	tell(o, CopyEnded{queue, settle.ForReply, CopyForbidden})
 }
 
 // endedByBroker reports whether the broker has closed the connection over what

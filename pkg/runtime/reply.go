@@ -39,8 +39,7 @@ func (c *consumer) reply(st stages, d *delivery, o hooks.Outcome) bool {
 // sendReply publishes the reply, unless its address is not one that gets any.
 func (c *consumer) sendReply(st stages, d *delivery, o hooks.Outcome) error {
 	if err := replyto.Check(d.ReplyTo, c.q.ReplyTo); err != nil {
-		tell(c.obs, CopyStarted{c.queue, settle.ForReply})
-		tell(c.obs, CopyEnded{c.queue, settle.ForReply, CopyForbidden})
+		tellForbidden(c.obs, c.queue)
 		return fmt.Errorf("%w: %w", errBadAddress, err)
 	}
 	return c.publish(st, d, c.replies, c.replyTo(d, o))

@@ -151,6 +151,20 @@ type relay struct {
 	wg     sync.WaitGroup
 }
 
+// relayBroker puts an open relay before the broker of the tests, and returns the
+// URL through it.
+func relayBroker(t *testing.T) (*relay, string) {
+	t.Helper()
+	u, err := url.Parse(brokerURL(t))
+	if err != nil {
+		t.Fatal("RSCTL_AMQP_URL is not a URL")
+	}
+	r := newRelay(t, u.Host)
+	r.open()
+	u.Host = r.ln.Addr().String()
+	return r, u.String()
+}
+
 func newRelay(t *testing.T, upstream string) *relay {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -242,13 +256,7 @@ func (r *relay) shut() {
 
 func TestReadyzTellsTheTruthAboutAnOutage(t *testing.T) {
 	t.Parallel()
-	u, err := url.Parse(brokerURL(t))
-	if err != nil {
-		t.Fatal("RSCTL_AMQP_URL is not a URL")
-	}
-	r := newRelay(t, u.Host)
-	r.open()
-	u.Host = r.ln.Addr().String()
+	r, relayed := relayBroker(t)
 	queue := "cli-outage-" + strings.ToLower(rand.Text()[:8])
 	onQueue(t, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(queue, true, false, false, false, amqp.Table{"x-queue-type": "classic"})
@@ -256,7 +264,7 @@ func TestReadyzTellsTheTruthAboutAnOutage(t *testing.T) {
 	})
 	t.Cleanup(func() { deleteQueue(t, queue) })
 
-	base, stop := startListening(t, u.String(), queue)
+	base, stop := startListening(t, relayed, queue)
 	ready := func(want bool, reason string) {
 		t.Helper()
 		var got, text string

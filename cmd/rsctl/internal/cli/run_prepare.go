@@ -46,29 +46,41 @@ type preparer struct {
 	names []string
 	log   *slog.Logger
 
+	proved bool // that copies arrive, as far as can be seen; prepare runs once at a time
+
 	mu     sync.Mutex
 	warned map[string]bool
-	proved bool // that copies arrive, as far as can be seen
 }
 
 func (p *preparer) prepare(ctx context.Context, conn *amqp.Connection) error {
-	return p.prepareFor(ctx, conn, p.names)
+	session := p.on(conn)
+	defer session.Close() // what it has dialled itself
+	need := p.need(session, p.names)
+	if err := p.ensure(ctx, session, need); err != nil || p.proved {
+		return err
+	}
+	return p.prove(ctx, session, need)
 }
 
-func (p *preparer) prepareFor(ctx context.Context, conn *amqp.Connection, names []string) error {
-	session := broker.On(conn, func(ctx context.Context) (*amqp.Connection, error) {
+func (p *preparer) on(conn *amqp.Connection) *broker.Session {
+	return broker.On(conn, func(ctx context.Context) (*amqp.Connection, error) {
 		return broker.Dial(ctx, p.spec.Broker, "prepare")
 	})
-	defer session.Close() // what it has dialled itself
-	need := neededBy(topology.Compile(p.spec, session.Server()), names).Shared()
+}
+
+// need is what the subscriptions to the named queues need of what all connections
+// may use.
+func (p *preparer) need(session *broker.Session, names []string) *topology.Topology {
+	return neededBy(topology.Compile(p.spec, session.Server()), names).Shared()
+}
+
+// ensure declares need, or verifies that it is there.
+func (p *preparer) ensure(ctx context.Context, session *broker.Session, need *topology.Topology) error {
 	r, err := p.look(ctx, session, need)
 	if err != nil {
 		return err
 	}
-	if err := p.judge(r); err != nil || p.proved {
-		return err
-	}
-	return p.prove(ctx, session, need)
+	return p.judge(r)
 }
 
 // prove finds out, once, whether copies arrive where they must. What cannot be
@@ -116,10 +128,12 @@ func (p *preparer) declareOwn(queue string) func(context.Context, *amqp.Connecti
 }
 
 // declareAgain returns what declares one queue, and what it needs, that has gone
-// during a run.
+// during a run. Several queues may do so at a time.
 func (p *preparer) declareAgain(queue string) func(context.Context, *amqp.Connection) error {
 	return func(ctx context.Context, conn *amqp.Connection) error {
-		return p.prepareFor(ctx, conn, []string{queue})
+		session := p.on(conn)
+		defer session.Close()
+		return p.ensure(ctx, session, p.need(session, []string{queue}))
 	}
 }
 

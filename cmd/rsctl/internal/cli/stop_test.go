@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -162,14 +161,8 @@ func TestEverySignalThatAsksForAnEndDrains(t *testing.T) {
 
 func TestTheSecondSignalEndsWhateverBrokerAndHandlersDo(t *testing.T) {
 	t.Parallel()
-	u, err := url.Parse(brokerURL(t))
-	if err != nil {
-		t.Fatal("RSCTL_AMQP_URL is not a URL")
-	}
-	r := newRelay(t, u.Host)
-	r.open()
-	u.Host = r.ln.Addr().String()
-	s := newService(t, u.String(), `handler: {exec: [sh, -c, "trap '' TERM; echo >>runs; while :; do sleep 0.1; done"], kill_grace: 200ms}`)
+	r, relayed := relayBroker(t)
+	s := newService(t, relayed, `handler: {exec: [sh, -c, "trap '' TERM; echo >>runs; while :; do sleep 0.1; done"], kill_grace: 200ms}`)
 	log := s.start(t)
 	s.publish(t, 1)
 	wantPoll(t, "the handler to run", func() bool { return s.runs("runs") == 1 })

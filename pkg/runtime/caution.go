@@ -28,16 +28,16 @@ var errOtherPrefetch = errors.New("subscribing with another prefetch")
 // counted and was not returned by this process. Suspects run one at a time, with
 // nothing prefetched beside them, so that only the one that kills is counted again.
 // A process begins like that, and goes on like that until the first delivery that
-// is not counted.
+// is not counted, or until the queue that it polls is empty.
 //
 // It belongs to the goroutine that reads the deliveries, but for own.
 type caution struct {
 	applies bool
+	goes    bool // the queue goes when nobody consumes it
 	// free is set where a cancelled consumer may hand back what it holds for nothing.
-	// Elsewhere a queue that is open stays open: measured on 3.10, a cancelled
-	// consumer keeps what it has in hand for ever when a node dies then.
+	// Elsewhere a queue that is open stays open, and begins by polling.
 	free   bool
-	alone  bool // with a prefetch of 1
+	alone  bool // one message at a time
 	most   int  // suspects that run alone
 	row    int  // suspects without another delivery between them; trusting: none are
 	others int  // deliveries since the last suspect
@@ -54,8 +54,20 @@ const trusting = -1
 func newCaution(q Queue) *caution {
 	held := q.Policy.Delay != nil && q.Policy.Delay.Mode == settle.ModeHold
 	applies := q.Policy.Type == settle.Quorum && q.Prefetch > 1 && !q.Consumer.SingleActive && (q.Batch.Size == 0 || !held)
-	return &caution{applies: applies, alone: applies, most: aloneTimes * q.Prefetch, others: calm, own: newOwnReturns()}
+	return &caution{applies: applies, goes: q.GoesUnused, alone: applies, most: aloneTimes * q.Prefetch, others: calm, own: newOwnReturns()}
 }
+
+// serve notes what the server does, before each subscription. A queue that goes
+// with its last consumer needs one from the start.
+func (k *caution) serve(free bool) {
+	k.free = free
+	if k.goes && !free {
+		k.alone = false
+	}
+}
+
+// polls reports whether messages are to be taken one at a time without a consumer.
+func (k *caution) polls() bool { return k.alone && !k.free }
 
 func (k *caution) prefetch(full int) int {
 	if k.alone {
@@ -117,7 +129,7 @@ func counted(d *amqp.Delivery) bool {
 	return d.Redelivered && n > 0
 }
 
-// changePrefetch ends the consumer so that another one with another prefetch
+// changePrefetch ends the consumer, or the polling, so that another one with another prefetch
 // follows it; what it has in hand is settled on its channel. It reports false when
 // the deliveries need not end.
 func (c *consumer) changePrefetch(sub *subscription) bool {

@@ -190,6 +190,7 @@ func (c *consumer) receive(sub *subscription, raw amqp.Delivery) *delivery {
 func (c *consumer) letGo(d *delivery) {
 	d.hasRun() // or never will
 	d.sub.unsettled.Done()
+	d.sub.polling.settled()
 	c.bodies.Received(-len(d.Body))
 	c.inHand.Add(-1)
 }

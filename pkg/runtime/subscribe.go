@@ -68,6 +68,7 @@ func (c *consumer) attempt(st stages, s *session) (*subscription, error) {
 		c.handlers.Go(leave)
 		return nil, err
 	}
+	c.caution.serve(handsBackFree(s.conn))
 	sub, deliveries := c.heirs.take(s)
 	if sub == nil {
 		sub, deliveries, err = c.subscribe(st, s)
@@ -77,7 +78,6 @@ func (c *consumer) attempt(st stages, s *session) (*subscription, error) {
 		return nil, c.declareAgain(st, err)
 	}
 	c.reportConsuming(sub)
-	c.caution.free = handsBackFree(sub.session.conn)
 	c.handlers.Go(sub.watch)
 	if c.finishes(sub) {
 		c.handlers.Go(func() { c.cancelAtStop(st, sub) })
@@ -89,6 +89,9 @@ func (c *consumer) attempt(st stages, s *session) (*subscription, error) {
 		c.readBatches(st, sub, deliveries)
 	} else {
 		c.read(st, sub, deliveries)
+	}
+	if sub.polling != nil && sub.polling.empty {
+		c.caution.alone = false
 	}
 	if !st.stopping() {
 		err = sub.reason()
@@ -186,6 +189,14 @@ func (c *consumer) subscribe(st stages, s *session) (*subscription, <-chan amqp.
 	}
 	stop, release := awhileAfter(st.intake, answerAtStop)
 	defer release()
+	if c.caution.polls() {
+		deliveries, err := c.poll(sub, stop)
+		if err != nil {
+			sub.end(err)
+			return nil, nil, err
+		}
+		return sub, deliveries, nil
+	}
 	deliveries, err := ask(s, stop, func() (<-chan amqp.Delivery, error) {
 		return ch.Consume(c.queue, sub.tag, false, c.q.Consumer.Exclusive, false, false, c.q.Consumer.Arguments)
 	})
@@ -253,6 +264,10 @@ func consumeError(queue string, err error) error {
 // false when the broker does not answer: the deliveries then need not end.
 func (c *consumer) stopConsuming(sub *subscription) bool {
 	sub.stop.Do(func() {
+		if sub.polling != nil {
+			sub.polling.stop()
+			return
+		}
 		_, err := ask(sub.session, nil, func() (struct{}, error) { return struct{}{}, sub.ch.Cancel(sub.tag, false) })
 		sub.silent = errors.Is(err, errNoAnswer)
 		if err != nil && sub.err() == nil {

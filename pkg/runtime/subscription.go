@@ -32,6 +32,7 @@ type subscription struct {
 	going     sync.Once      // of saying what goes with it
 	silent    bool           // the broker did not answer that
 	parked    atomic.Int64   // deliveries that have nowhere to go
+	polling   *polling       // how messages come where there is no consumer yet; else nil
 
 	revoked atomic.Bool // the broker has cancelled the consumer
 

@@ -78,7 +78,7 @@ func runCapped(t *testing.T, queueType string, attempts int) amqp.Delivery {
 		fmt.Fprintln(&want, n+1)
 	}
 	if string(data) != want.String() {
-		t.Errorf("the hook saw the attempts %q, want %q", data, want.String())
+		t.Errorf("the handler saw the attempts %q, want %q", data, want.String())
 	}
 	return dead
 }
@@ -101,7 +101,7 @@ func wantReason(t *testing.T, d amqp.Delivery, attempts int) {
 		t.Errorf("x-rsctl-attempts = %s, want %d", got, attempts)
 	}
 	if got, _ := d.Headers["x-rsctl-error"].(string); !strings.Contains(got, "nothing on the shelf") {
-		t.Errorf("x-rsctl-error = %q, want what the hook printed", got)
+		t.Errorf("x-rsctl-error = %q, want what the handler printed", got)
 	}
 	if got := d.Headers["x-rsctl-reason"]; got != "max_attempts" {
 		t.Errorf("x-rsctl-reason = %v, want max_attempts", got)

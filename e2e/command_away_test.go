@@ -34,7 +34,7 @@ func TestACommandThatIsAwayForAWhileSpendsNoAttempt(t *testing.T) {
 	b.Publish("", "orders", numbered(messages)...)
 	run := b.StartRsctl([]string{"RUNS=" + runs}, "-f", file, "run", "--log-format", "text")
 	harness.Eventually(t, "several probes of the missing command", func() bool {
-		return strings.Count(run.Output(), "hook still unavailable") >= 3
+		return strings.Count(run.Output(), "handler still unavailable") >= 3
 	})
 	if log := run.Output(); !strings.Contains(log, "job.sh: no such file") {
 		t.Errorf("the log does not say what is missing:\n%s", log)

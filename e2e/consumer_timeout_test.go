@@ -51,10 +51,10 @@ func TestAHookThatOutlastsTheConsumerTimeoutIsNotRunAgain(t *testing.T) {
 	harness.Eventually(t, "the broker to take the delivery away", func() bool { return strings.Contains(run.Output(), "subscribing again") })
 	close(release)
 	harness.Eventually(t, "the redelivery to be acked", func() bool {
-		return strings.Contains(run.Output(), "acked without running the hook again: it has succeeded")
+		return strings.Contains(run.Output(), "acked without running the handler again: it has succeeded")
 	})
 	stop(t, run)
 	if n := calls.Load(); n != 1 || b.Ready("slow") != 0 {
-		t.Errorf("the hook ran %d times and %d messages are left, want one run that ends it\n%s", n, b.Ready("slow"), run.Output())
+		t.Errorf("the handler ran %d times and %d messages are left, want one run that ends it\n%s", n, b.Ready("slow"), run.Output())
 	}
 }

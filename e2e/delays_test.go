@@ -42,7 +42,7 @@ func TestADelayedRetryComesBackInTimeAndEndsAtTheCap(t *testing.T) {
 	stop(t, run)
 	for _, p := range list {
 		if n := len(journal(t, s.log)[p.queue]); n != 3 {
-			t.Errorf("%s: the hook ran %d times, want 3", p.queue, n)
+			t.Errorf("%s: the handler ran %d times, want 3", p.queue, n)
 		}
 		dead := b.TakeN(p.queue+".dead", 1)[0]
 		if dead.MessageId != "m" || b.Ready(p.queue) != 0 {

@@ -35,7 +35,7 @@ func TestWithoutFileDescriptorsNoMessageIsSpent(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if dead := b.Ready("orders.dead"); dead != 0 || strings.Contains(string(out), "hook failed") {
+	if dead := b.Ready("orders.dead"); dead != 0 || strings.Contains(string(out), "handler failed") {
 		t.Errorf("%d of %d messages are dead-lettered\n%s", dead, n, out)
 	}
 	if !strings.Contains(string(out), "too many open files: raise ulimit -n") {

@@ -81,7 +81,7 @@ func TestAnOutageOfTheEndpointUnderLoadSpendsNoAttempt(t *testing.T) {
 			if acked != total || calls != total {
 				t.Errorf("%d messages were acked by %d calls, want %d by one call each", acked, calls, total)
 			}
-			if spent := o.says("hook failed"); later != spent || spent > outageConcurrency {
+			if spent := o.says("handler failed"); later != spent || spent > outageConcurrency {
 				t.Errorf("%d attempts were spent and %d calls were later attempts, want only what was under way when the endpoint went\n%s", spent, later, o.run.Output())
 			}
 			if left, dead := o.b.Ready("orders"), o.b.Ready("orders.dead"); left != 0 || dead != 0 {
@@ -201,7 +201,7 @@ func askReady(ctx context.Context, address string) (sample, error) {
 // paused reports whether the log last said that the queue is paused.
 func (o *outage) paused() bool {
 	log := o.run.Output()
-	return strings.LastIndex(log, "queue paused") > strings.LastIndex(log, "hook available again")
+	return strings.LastIndex(log, "queue paused") > strings.LastIndex(log, "handler available again")
 }
 
 // says counts how often the log says something.

@@ -55,7 +55,7 @@ func TestBusyHooksDoNotStopTheHeartbeat(t *testing.T) {
 		want = append(want, m.MessageId)
 	}
 	if got := slices.Sorted(slices.Values(linesOf(t, runs))); !slices.Equal(got, want) {
-		t.Errorf("hooks ran for %q, want each message once: %q", got, want)
+		t.Errorf("handlers ran for %q, want each message once: %q", got, want)
 	}
 	if n := strings.Count(log, "msg=acked"); n != cpus {
 		t.Errorf("%d acks, want %d", n, cpus)

@@ -49,7 +49,7 @@ func TestKilledRunLosesNoMessage(t *testing.T) {
 			for i := range kills {
 				seen := len(linesOf(t, runs))
 				p := b.StartRsctl(env, "-f", file, "run")
-				harness.Eventually(t, fmt.Sprintf("hooks running before kill %d", i+1), func() bool {
+				harness.Eventually(t, fmt.Sprintf("handlers running before kill %d", i+1), func() bool {
 					return len(linesOf(t, runs)) >= seen+messages/10
 				})
 				p.Kill()
@@ -71,12 +71,12 @@ func TestKilledRunLosesNoMessage(t *testing.T) {
 				return len(finished) == messages
 			})
 			if dead == 0 {
-				t.Errorf("no message was dead-lettered; the hook did not fail at random")
+				t.Errorf("no message was dead-lettered; the handler did not fail at random")
 			}
 			if n := b.Ready("orders"); n != 0 {
 				t.Errorf("orders still holds %d messages", n)
 			}
-			t.Logf("%d acked, %d dead-lettered, %d hook runs", acked, dead, len(linesOf(t, runs)))
+			t.Logf("%d acked, %d dead-lettered, %d handler runs", acked, dead, len(linesOf(t, runs)))
 		})
 	}
 }

@@ -41,7 +41,7 @@ func TestAnEndpointThatIsAwaySpendsNoAttempt(t *testing.T) {
 		harness.Eventually(t, "the log to say "+reason, func() bool { return saysOneOf(run.Output(), reason) })
 	}
 	b.TakeN("silent.dead", 1)
-	harness.Eventually(t, "several probes of the outage", func() bool { return strings.Count(run.Output(), "hook still unavailable") >= 4 })
+	harness.Eventually(t, "several probes of the outage", func() bool { return strings.Count(run.Output(), "handler still unavailable") >= 4 })
 
 	hook := newAnswerer(t, always("ack"))
 	server := &http.Server{Handler: hook}

@@ -82,7 +82,7 @@ func (p poisonRun) wantRuns(t *testing.T, body string, want ...string) {
 		}
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("hook runs of the %s message:\n got %q\nwant %q", body, got, want)
+		t.Errorf("handler runs of the %s message:\n got %q\nwant %q", body, got, want)
 	}
 }
 
@@ -126,7 +126,7 @@ func TestAPoisonMessageComesAgainUncountedOnAClassicQueue(t *testing.T) {
 
 	p.wantRuns(t, "poison", "attempt=1 redelivered=false", again, again, again, again, again, "attempt=2 redelivered=false")
 	p.wantRuns(t, "healthy", "attempt=1 redelivered=false")
-	failed := linesWith(log, "hook failed")
+	failed := linesWith(log, "handler failed")
 	if strings.Count(failed, "\n") != 1 || !strings.Contains(failed, "redelivered=true") {
 		t.Errorf("want one failure in the log, marked as redelivered:\n%s", log)
 	}

@@ -53,7 +53,7 @@ func TestWithoutProcessesNoMessageIsSpent(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%.8000s", err, out)
 	}
-	if dead, left := b.Ready("orders.dead"), b.Ready("orders"); dead != 0 || left != 0 || strings.Contains(string(out), "hook failed") {
+	if dead, left := b.Ready("orders.dead"), b.Ready("orders"); dead != 0 || left != 0 || strings.Contains(string(out), "handler failed") {
 		t.Errorf("%d of %d messages are dead-lettered, and %d are left\n%s", dead, n, left, out)
 	}
 	if !strings.Contains(string(out), "raise the limit of processes") {

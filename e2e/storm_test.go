@@ -64,12 +64,12 @@ func (s *storm) blow(queue string, span time.Duration) {
 		s.wantGoodMessageSoon(queue)
 	}
 	harness.Eventually(s.t, "the time to pass", func() bool { return time.Since(start) > span })
-	harness.Eventually(s.t, "some hook runs", func() bool { return len(s.seen(queue)) >= stormMessages })
+	harness.Eventually(s.t, "some handler runs", func() bool { return len(s.seen(queue)) >= stormMessages })
 	n, took := len(s.seen(queue)), time.Since(start)
 	run.Kill()
-	s.t.Logf("%s: %d hook runs in %v", queue, n, took.Round(time.Millisecond))
+	s.t.Logf("%s: %d handler runs in %v", queue, n, took.Round(time.Millisecond))
 	if limit := stormMessages * 10 * (int(took.Seconds()) + 1); n >= limit {
-		s.t.Errorf("%s: %d hook runs in %v, want fewer than %d", queue, n, took, limit)
+		s.t.Errorf("%s: %d handler runs in %v, want fewer than %d", queue, n, took, limit)
 	}
 }
 

@@ -224,7 +224,7 @@ queues:
 	if dead := b.Take("stock.dead"); len(dead) > 0 {
 		t.Errorf("%d messages were dead-lettered:\n%s", len(dead), p.Output())
 	}
-	if strings.Contains(p.Output(), "hook failed") {
+	if strings.Contains(p.Output(), "handler failed") {
 		t.Errorf("attempts were spent:\n%s", p.Output())
 	}
 }

@@ -25,7 +25,7 @@ const (
 // orderedRow and orderedWorkerRow: ordered_by over 1,000 keys, against the same
 // run without it. -scale 5 makes 100,000 messages.
 var (
-	orderedRow = orderRow("ordered, hook in the process", func() (hooks.Hook, error) {
+	orderedRow = orderRow("ordered, handler in the process", func() (hooks.Hook, error) {
 		return hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) {
 			return hooks.Outcome{Verdict: hooks.Ack}, nil
 		}), nil

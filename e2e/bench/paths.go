@@ -30,7 +30,7 @@ const (
 
 // execRow: a process per message, against forking the same command bare.
 var execRow = row{
-	name: "exec hook", target: 0.9, count: 2000,
+	name: "exec handler", target: 0.9, count: 2000,
 	bare: func(ctx context.Context, b *bench, n int) (time.Duration, error) {
 		return inParallel(n, execInFlight, func() error {
 			cmd := exec.CommandContext(ctx, "cat")
@@ -79,10 +79,10 @@ func (b *bench) timeKind(ctx context.Context, h *spec.Handler, n int, l load) (t
 // httpRow: a POST per message, against the slower of a bare consumer that acks
 // and a bare keep-alive client. The endpoint answers at once, so that everything
 // is limited by the processors, which rsctl shares between both halves.
-var httpRow = postRow("http hook, endpoint takes 0 ms", 20000, 0)
+var httpRow = postRow("http handler, endpoint takes 0 ms", 20000, 0)
 
 // slowHTTPRow is the same with an endpoint that takes its time, as real ones do.
-var slowHTTPRow = postRow("http hook, endpoint takes 5 ms", 20000, 5*time.Millisecond)
+var slowHTTPRow = postRow("http handler, endpoint takes 5 ms", 20000, 5*time.Millisecond)
 
 func postRow(name string, count int, takes time.Duration) row {
 	return row{

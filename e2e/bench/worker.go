@@ -22,7 +22,7 @@ const (
 // workerRow: a line of JSON to a long-lived process and back per message,
 // against a bare consumer that acks. The worker is this program.
 var workerRow = row{
-	name: "worker hook", target: 0.7, count: 50000,
+	name: "worker handler", target: 0.7, count: 50000,
 	bare: func(_ context.Context, b *bench, n int) (time.Duration, error) {
 		if err := b.fill(n); err != nil {
 			return 0, err

@@ -132,7 +132,7 @@ func (s *stage) progress(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	return s.whileRunning(ctx, fmt.Sprintf("%d more runs of hooks", n), func() bool {
+	return s.whileRunning(ctx, fmt.Sprintf("%d more runs of handlers", n), func() bool {
 		now, err := s.ledger.Runs()
 		return err == nil && now >= before+n
 	})

@@ -29,7 +29,7 @@ func (s *stage) alarm(ctx context.Context, on, off []string) error {
 	}
 	before, err := s.ledger.Runs()
 	if err == nil {
-		err = s.whileRunning(ctx, "20 more runs of hooks, or an empty quorum queue", func() bool {
+		err = s.whileRunning(ctx, "20 more runs of handlers, or an empty quorum queue", func() bool {
 			now, runsErr := s.ledger.Runs()
 			left, readyErr := s.readyIn(quorum.name)
 			return runsErr == nil && now >= before+20 || readyErr == nil && left == 0

@@ -135,7 +135,7 @@ type Closer interface {
 
 // ErrUnavailable is wrapped by every error that means "the hook, not the
 // message, is broken": command not found, connection refused, no such host.
-var ErrUnavailable = errors.New("hook unavailable")
+var ErrUnavailable = errors.New("handler unavailable")
 
 // UnavailableError says what could not be run and why.
 type UnavailableError struct {

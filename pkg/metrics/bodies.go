@@ -26,7 +26,7 @@ func (b *bodies) all() []prometheus.Collector {
 	}
 	return []prometheus.Collector{
 		gauge("rsctl_max_in_memory_bytes", "What max_in_memory says.", func(u memory.Use) int64 { return u.Limit }),
-		gauge("rsctl_unsettled_body_bytes", "Bodies of the deliveries in hand, whether their hook waits or runs.", func(u memory.Use) int64 { return u.Unsettled }),
+		gauge("rsctl_unsettled_body_bytes", "Bodies of the deliveries in hand, whether their handler waits or runs.", func(u memory.Use) int64 { return u.Unsettled }),
 		gauge("rsctl_held_body_bytes", "Bodies of the copies that wait in this process until their delay is over.", func(u memory.Use) int64 { return u.Held }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "rsctl_memory_waits_total",

@@ -37,7 +37,7 @@ rsctl_max_in_memory_bytes ` + limit + `
 # HELP rsctl_memory_waits_total How often a delivery had to wait because bodies in hand had reached max_in_memory.
 # TYPE rsctl_memory_waits_total counter
 rsctl_memory_waits_total ` + waits + `
-# HELP rsctl_unsettled_body_bytes Bodies of the deliveries in hand, whether their hook waits or runs.
+# HELP rsctl_unsettled_body_bytes Bodies of the deliveries in hand, whether their handler waits or runs.
 # TYPE rsctl_unsettled_body_bytes gauge
 rsctl_unsettled_body_bytes ` + unsettled + `
 `

@@ -60,7 +60,7 @@ func TestDeliveriesAreCountedByOutcome(t *testing.T) {
 	observe(m, runtime.Received{Queue: "mail"}, runtime.Received{Queue: "mail"},
 		runtime.Settled{Queue: "mail", Ending: runtime.EndedRetry, Spent: true})
 	wantText(t, m, `
-# HELP rsctl_deliveries_total Deliveries that have ended, by outcome: the hook's (ack, drop, retry, retry_after), handed_back before any hook has seen it, or lost with its channel.
+# HELP rsctl_deliveries_total Deliveries that have ended, by outcome: the handler's (ack, drop, retry, retry_after), handed_back before any handler has seen it, or lost with its channel.
 # TYPE rsctl_deliveries_total counter
 rsctl_deliveries_total{outcome="ack",queue="mail"} 0
 rsctl_deliveries_total{outcome="ack",queue="orders"} 2
@@ -78,7 +78,7 @@ rsctl_deliveries_total{outcome="retry_after",queue="orders"} 1
 # TYPE rsctl_spent_total counter
 rsctl_spent_total{queue="mail"} 1
 rsctl_spent_total{queue="orders"} 0
-# HELP rsctl_unsettled_deliveries Deliveries in hand: their hook waits or runs, or their settlement waits.
+# HELP rsctl_unsettled_deliveries Deliveries in hand: their handler waits or runs, or their settlement waits.
 # TYPE rsctl_unsettled_deliveries gauge
 rsctl_unsettled_deliveries{queue="mail"} 1
 rsctl_unsettled_deliveries{queue="orders"} 0
@@ -98,7 +98,7 @@ func TestHooksAreTimedAndTheirAttemptsCounted(t *testing.T) {
 		runtime.HookStarted{Queue: "q", Attempt: 2},
 	)
 	wantText(t, m, `
-# HELP rsctl_attempts Number of the attempt of each hook call; the first counts as 1.
+# HELP rsctl_attempts Number of the attempt of each handler call; the first counts as 1.
 # TYPE rsctl_attempts histogram
 rsctl_attempts_bucket{queue="q",le="1"} 1
 rsctl_attempts_bucket{queue="q",le="2"} 1
@@ -110,17 +110,17 @@ rsctl_attempts_bucket{queue="q",le="50"} 2
 rsctl_attempts_bucket{queue="q",le="+Inf"} 2
 rsctl_attempts_sum{queue="q"} 5
 rsctl_attempts_count{queue="q"} 2
-# HELP rsctl_hook_unavailable_total Hook calls that could not be made: command not found, connection refused. They spend no attempt.
-# TYPE rsctl_hook_unavailable_total counter
-rsctl_hook_unavailable_total{queue="q"} 1
-# HELP rsctl_hooks_in_flight Hooks that run.
-# TYPE rsctl_hooks_in_flight gauge
-rsctl_hooks_in_flight{queue="q"} 1
-`, "rsctl_attempts", "rsctl_hook_unavailable_total", "rsctl_hooks_in_flight")
+# HELP rsctl_handler_unavailable_total Handler calls that could not be made: command not found, connection refused. They spend no attempt.
+# TYPE rsctl_handler_unavailable_total counter
+rsctl_handler_unavailable_total{queue="q"} 1
+# HELP rsctl_handlers_in_flight Handlers that run.
+# TYPE rsctl_handlers_in_flight gauge
+rsctl_handlers_in_flight{queue="q"} 1
+`, "rsctl_attempts", "rsctl_handler_unavailable_total", "rsctl_handlers_in_flight")
 	for _, want := range []string{
-		`rsctl_hook_duration_seconds_bucket{queue="q",le="0.025"} 1`,
-		`rsctl_hook_duration_seconds_count{queue="q"} 2`,
-		`rsctl_hook_duration_seconds_sum{queue="q"} 2.02`,
+		`rsctl_handler_duration_seconds_bucket{queue="q",le="0.025"} 1`,
+		`rsctl_handler_duration_seconds_count{queue="q"} 2`,
+		`rsctl_handler_duration_seconds_sum{queue="q"} 2.02`,
 		`rsctl_first_attempt_lag_seconds_bucket{queue="q",le="2"} 1`,
 		`rsctl_first_attempt_lag_seconds_sum{queue="q"} 1.5`,
 	} {
@@ -192,7 +192,7 @@ rsctl_publish_blocked ON
 # HELP rsctl_queue_consuming 1 while a consumer of the queue is registered.
 # TYPE rsctl_queue_consuming gauge
 rsctl_queue_consuming{queue="q"} ON
-# HELP rsctl_queue_paused 1 while the queue waits for a hook that cannot be run.
+# HELP rsctl_queue_paused 1 while the queue waits for a handler that cannot be run.
 # TYPE rsctl_queue_paused gauge
 rsctl_queue_paused{queue="q"} ON
 `, "ON", on)

@@ -267,7 +267,7 @@ func TestABatchThatOutlivesItsConnectionIsAckedOnItsRedelivery(t *testing.T) {
 	_ = (<-conns).Close()
 	b.eventually("another consumer", func() bool { return b.ready(q) == 0 && b.log.count("msg=consuming") == 2 })
 	close(finish)
-	b.eventually("each message to be acked", func() bool { return b.log.count("acked without running the hook again: it has succeeded") == 3 })
+	b.eventually("each message to be acked", func() bool { return b.log.count("acked without running the handler again: it has succeeded") == 3 })
 	if err := run.stop(); err != nil {
 		t.Errorf("Run() = %v", err)
 	}

@@ -202,11 +202,11 @@ func TestAKeyWaitsForABatchThatALostConnectionHasLeftRunning(t *testing.T) {
 	if err := run.stop(); err != nil {
 		t.Errorf("Run() = %v", err)
 	}
-	if n := b.log.count("acked without running the hook again: it has succeeded"); n != held {
+	if n := b.log.count("acked without running the handler again: it has succeeded"); n != held {
 		t.Errorf("%d messages were acked without another run, want the %d of the batch that was left", n, held)
 	}
 	if seen := slices.Concat(hook.calls...); !slices.Equal(seen, []string{"0", "1", "2", "3", "4"}) {
-		t.Errorf("the hook saw %q, want each message once and in order", seen)
+		t.Errorf("the handler saw %q, want each message once and in order", seen)
 	}
 }
 

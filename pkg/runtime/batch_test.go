@@ -123,8 +123,8 @@ func TestABatchNeedsAHookThatTakesIt(t *testing.T) {
 	log, _ := bufferedLog()
 	q := Queue{Policy: settle.Policy{Queue: "q"}, Hook: hookFunc(nil), Batch: Batch{Size: 2}}
 	err := Run(t.Context(), t.Context(), Config{Queues: []Queue{q}, Log: log})
-	if err == nil || err.Error() != `queue "q": its hook takes no batches` {
-		t.Errorf("Run() = %v, want an error about the hook", err)
+	if err == nil || err.Error() != `queue "q": its handler takes no batches` {
+		t.Errorf("Run() = %v, want an error about the handler", err)
 	}
 }
 

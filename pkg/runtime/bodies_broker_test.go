@@ -40,7 +40,7 @@ func TestABodyOverMaxBodyEndsInTheDeadLetterQueueWithItsReason(t *testing.T) {
 				run := b.start(b.config(q))
 				dead := b.get(p.DeadLetter)
 				if calls := b.settled(run, hook, 1); calls[0].MessageID != "small" {
-					t.Errorf("the hook got %q, want the small message", calls[0].MessageID)
+					t.Errorf("the handler got %q, want the small message", calls[0].MessageID)
 				}
 				h := dead.Headers
 				if dead.MessageId != "large" || string(dead.Body) != "01234567890" || h[message.HeaderReason] != "max_body" || h[message.HeaderAttempts] != int64(0) ||

@@ -71,7 +71,7 @@ func TestABreakerPausesTheQueueAfterSoManyFailuresInARow(t *testing.T) {
 		{"so does a drop", []any{hooks.Retry, hooks.Retry, hooks.Drop, hooks.Retry, hooks.Retry}, false, nil, ""},
 		{"a probe that fails pauses the queue again", []any{hooks.Retry, hooks.Retry, hooks.Retry, hooks.Retry}, false, []int{3, 4},
 			"paused: 3 failures in a row, the last: boom; paused: 4 failures in a row, the last: boom; resumed"},
-		{"a hook that cannot be run counts when that is a retry", []any{errGone, errGone, hooks.Retry}, true, []int{3}, "paused: 3 failures in a row, the last: boom; resumed"},
+		{"a handler that cannot be run counts when that is a retry", []any{errGone, errGone, hooks.Retry}, true, []int{3}, "paused: 3 failures in a row, the last: boom; resumed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -236,7 +236,7 @@ func TestAFailingHookSpendsNoAttemptWhileItsQueueIsPaused(t *testing.T) {
 	if err := run.stop(); err != nil {
 		t.Errorf("Run() = %v", err)
 	}
-	if !b.log.has("hook fails every time; queue paused") || !b.log.has("hook still fails; queue stays paused") {
+	if !b.log.has("handler fails every time; queue paused") || !b.log.has("handler still fails; queue stays paused") {
 		t.Error("the log does not say that the queue was paused, twice")
 	}
 	if left := b.ready(p.Queue); left != 0 {

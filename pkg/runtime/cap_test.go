@@ -49,7 +49,7 @@ func TestAHopelessMessageRunsAsOftenAsItMay(t *testing.T) {
 			}
 			calls := hook.seen()
 			if len(calls) != tt.attempts {
-				t.Fatalf("hook ran %d times, want %d", len(calls), tt.attempts)
+				t.Fatalf("handler ran %d times, want %d", len(calls), tt.attempts)
 			}
 			for i, m := range calls {
 				if m.Attempt != i+1 {

@@ -90,7 +90,7 @@ func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
 		keyHookAge, time.Since(d.arrived).Round(time.Millisecond)}
 	switch {
 	case o.Verdict != hooks.Ack:
-		c.log.Warn("settlement lost; the broker redelivers the message and its hook runs again", attrs...)
+		c.log.Warn("settlement lost; the broker redelivers the message and its handler runs again", attrs...)
 	case c.lost.remember(&d.Delivery):
 		c.log.Warn("ack lost; the message has succeeded, and should this process get it again, it is acked without running its handler", append(attrs, c.endsOtherwise()...)...)
 	default:
@@ -104,10 +104,10 @@ func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
 func (c *consumer) ackedLate(d *delivery) {
 	attrs := []any{keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyHookAge, time.Since(d.arrived).Round(time.Millisecond)}
 	if c.lost.remember(&d.Delivery) {
-		c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, it is acked without running the hook", append(attrs, c.endsOtherwise()...)...)
+		c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, it is acked without running the handler", append(attrs, c.endsOtherwise()...)...)
 		return
 	}
-	c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, its hook runs again", append(attrs, keyReason, c.forgets(d))...)
+	c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, its handler runs again", append(attrs, keyReason, c.forgets(d))...)
 }
 
 // endsOtherwise says what a remembered ack cannot prevent: the server counts each

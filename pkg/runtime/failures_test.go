@@ -125,13 +125,13 @@ func TestADrainFinishesRunningHooksAndHandsTheRestBack(t *testing.T) {
 			<-started
 			b.eventually("the prefetch to fill", func() bool { return b.ready(q) == 0 })
 			run.drain()
-			b.eventually("8 messages to come back while 2 hooks run", func() bool { return b.ready(q) == 8 })
+			b.eventually("8 messages to come back while 2 handlers run", func() bool { return b.ready(q) == 8 })
 			close(release)
 			if err := run.stop(); err != nil {
 				t.Errorf("Run() = %v, want a clean drain", err)
 			}
 			if len(started) != 0 || b.ready(q) != 8 {
-				t.Errorf("%d more hooks ran, %d messages left; want 0 and 8", len(started), b.ready(q))
+				t.Errorf("%d more handlers ran, %d messages left; want 0 and 8", len(started), b.ready(q))
 			}
 		})
 	}
@@ -203,7 +203,7 @@ func TestAnUnavailableHookSpendsNoAttempt(t *testing.T) {
 	run := b.start(b.config(Queue{Policy: p, Hook: hook, Concurrency: 4}))
 	b.eventually("a few probes", func() bool { return tries.Load() >= 3 })
 	b.eventually("the log to say that the queue is paused, and why", func() bool {
-		return b.log.has("hook unavailable; queue paused") && b.log.has("./gone.sh")
+		return b.log.has("handler unavailable; queue paused") && b.log.has("./gone.sh")
 	})
 	there.Store(true)
 	b.eventually("all messages to be acked", func() bool { return acked.Load() == n })

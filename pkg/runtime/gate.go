@@ -188,9 +188,9 @@ func (g *gate) unavailable(p pass, err error) {
 		return
 	case wasOpen:
 		g.wait.reset()
-		g.log.Error("hook unavailable; queue paused, no attempt is spent", keyError, err)
+		g.log.Error("handler unavailable; queue paused, no attempt is spent", keyError, err)
 	default:
-		g.log.Warn("hook still unavailable", keyError, err)
+		g.log.Warn("handler still unavailable", keyError, err)
 	}
 	g.next = time.Now().Add(g.wait.next())
 }
@@ -214,7 +214,7 @@ func (g *gate) answered(p pass, o hooks.Outcome) {
 	g.closed, g.probing = false, 0
 	g.signal()
 	tell(g.obs, Resumed{g.queue})
-	g.log.Info("hook available again", keyPausedFor, time.Since(g.since).Round(time.Millisecond))
+	g.log.Info("handler available again", keyPausedFor, time.Since(g.since).Round(time.Millisecond))
 }
 
 // trip closes the gate for the breaker's time.
@@ -223,9 +223,9 @@ func (g *gate) trip(p pass, err error) {
 	case !news:
 		return
 	case wasOpen:
-		g.log.Error("hook fails every time; queue paused", keyError, err, keyIn, g.breaker.Cooldown)
+		g.log.Error("handler fails every time; queue paused", keyError, err, keyIn, g.breaker.Cooldown)
 	default:
-		g.log.Warn("hook still fails; queue stays paused", keyError, err, keyIn, g.breaker.Cooldown)
+		g.log.Warn("handler still fails; queue stays paused", keyError, err, keyIn, g.breaker.Cooldown)
 	}
 	g.next = time.Now().Add(g.breaker.Cooldown)
 }

@@ -93,7 +93,7 @@ func TestOneDeliveryAtATimeProbesABrokenHook(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		tries, most := hook.seen()
 		if most != 1 {
-			t.Errorf("%d deliveries probed the hook at a time, want 1", most)
+			t.Errorf("%d deliveries probed the handler at a time, want 1", most)
 		}
 		// 0.5 + 1 + 2 + … s with up to half taken off, then a try every 15 to 30 s.
 		if len(tries) < 6 || len(tries) > 14 {
@@ -184,7 +184,7 @@ func TestAHookThatWasRunningWhenTheGateClosedEndsNobodysProbe(t *testing.T) {
 		if p := <-second; p == 0 || p == probe {
 			t.Errorf("the next pass is %d, after %d", p, probe)
 		}
-		if n := out.count("hook still unavailable"); n != 0 {
+		if n := out.count("handler still unavailable"); n != 0 {
 			t.Errorf("%d deliveries that did not probe were logged as probes", n)
 		}
 	})

@@ -47,7 +47,7 @@ func (c *consumer) conclude(st stages, d *delivery, outcome hooks.Outcome, answe
 	case !answered:
 		c.unseen(d)
 	case st.work.Err() != nil && (outcome.Verdict == hooks.Failed || outcome.Verdict == hooks.Retry):
-		c.log.Warn("hook stopped by the shutdown; its delivery is requeued", keyMessage, d.MessageId, keyAttempt, d.reading.Attempt)
+		c.log.Warn("handler stopped by the shutdown; its delivery is requeued", keyMessage, d.MessageId, keyAttempt, d.reading.Attempt)
 		c.finish(d, settle.Reject{Requeue: true}, outcome)
 	default:
 		c.settle(st, d, outcome)
@@ -69,7 +69,7 @@ func (c *consumer) succeeded(d *delivery) bool {
 	if !d.Redelivered || !c.lost.take(&d.Delivery) {
 		return false
 	}
-	c.log.Info("acked without running the hook again: it has succeeded, and its ack came too late", keyMessage, d.MessageId)
+	c.log.Info("acked without running the handler again: it has succeeded, and its ack came too late", keyMessage, d.MessageId)
 	return true
 }
 
@@ -198,7 +198,7 @@ func (c *consumer) report(d *delivery, o hooks.Outcome, f settle.Facts, steps []
 	if d.Redelivered {
 		attrs = append(attrs, keyRedelivered, true)
 	}
-	c.log.Warn("hook failed", append(attrs, keyNext, next(f, steps, c.q.Policy))...)
+	c.log.Warn("handler failed", append(attrs, keyNext, next(f, steps, c.q.Policy))...)
 }
 
 // next says in a few words what the steps do to the message.

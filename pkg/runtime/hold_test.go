@@ -27,7 +27,7 @@ func TestAHeldDeliveryIsRetriedEarlyByAStop(t *testing.T) {
 			cfg := b.config(Queue{Policy: p, Hook: hook})
 			cfg.ShutdownTimeout = 100 * time.Millisecond
 			run, j := b.observed(cfg)
-			b.eventually("the hook to have answered, and a connection for copies", func() bool {
+			b.eventually("the handler to have answered, and a connection for copies", func() bool {
 				return b.log.has("after 1h0m0s") && len(told[Connected](j)) == 2
 			})
 			if n := b.ready(p.Queue); n != 0 {

@@ -166,7 +166,7 @@ func TestTwoProcessesShareAQueue(t *testing.T) {
 		b.publish(p.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
 	}
 	if a, z := <-started, <-started; a == z {
-		t.Errorf("process %d runs two hooks with a concurrency of 1", a)
+		t.Errorf("process %d runs two handlers with a concurrency of 1", a)
 	}
 	close(both)
 	b.eventually("every message to run", func() bool {
@@ -222,7 +222,7 @@ func TestADrainWaitsForHeldCopies(t *testing.T) {
 				t.Errorf("Run() = %v", err)
 			}
 			if n := len(hook.seen()); n != 2 || b.ready(p.Queue) != 0 {
-				t.Errorf("the hook ran %d times, %d messages are left; want 2 and none", n, b.ready(p.Queue))
+				t.Errorf("the handler ran %d times, %d messages are left; want 2 and none", n, b.ready(p.Queue))
 			}
 		})
 	}
@@ -259,7 +259,7 @@ func TestADrainOfEmptyQueuesEnds(t *testing.T) {
 	cfg := b.config(Queue{Policy: b.plain(), Hook: hook}, Queue{Policy: b.plain(), Hook: hook})
 	cfg.Drain = true
 	if err := b.start(cfg).wait(); err != nil || len(hook.seen()) != 0 {
-		t.Errorf("Run() = %v after %d hook runs", err, len(hook.seen()))
+		t.Errorf("Run() = %v after %d handler runs", err, len(hook.seen()))
 	}
 }
 

@@ -300,7 +300,7 @@ func TestAnObserverSeesADrain(t *testing.T) {
 	b.eventually("the drain", func() bool { return len(told[Draining](j)) == 1 })
 	b.eventually("what has not started to go back", func() bool { return b.ready(p.Queue) == n-1 })
 	if n := j.endings()[EndedAck]; n != 0 {
-		t.Errorf("%d hooks have ended, want the drain told before", n)
+		t.Errorf("%d handlers have ended, want the drain told before", n)
 	}
 	close(hook.release)
 	if err := run.wait(); err != nil {
@@ -308,7 +308,7 @@ func TestAnObserverSeesADrain(t *testing.T) {
 	}
 	j.balanced(t)
 	if got := j.endings(); got[EndedAck] != 1 || got[EndedLost] != 0 {
-		t.Errorf("endings %v, want the running hook's ack", got)
+		t.Errorf("endings %v, want the running handler's ack", got)
 	}
 	if got := told[NotConsuming](j); len(got) != 1 || got[0].Err != nil {
 		t.Errorf("got %v, want the queue's end without an error", got)

@@ -93,7 +93,7 @@ func (h *orderHook) verdict(t *testing.T, want int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.seen != want {
-		t.Errorf("the hook ran %d times, want %d", h.seen, want)
+		t.Errorf("the handler ran %d times, want %d", h.seen, want)
 	}
 	for _, p := range h.problems[:min(len(h.problems), 5)] {
 		t.Error(p)
@@ -145,7 +145,7 @@ func TestADrainHandsBackWhatWaitsForItsTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(started); n != 0 {
-		t.Errorf("%d more hooks were run", n)
+		t.Errorf("%d more handlers were run", n)
 	}
 	if n := b.ready(q); n != 9 {
 		t.Errorf("%d messages are left, want 9", n)
@@ -188,7 +188,7 @@ func TestAKeyWaitsForAHookThatALostConnectionHasLeftRunning(t *testing.T) {
 	b.eventually("another connection", func() bool { return len(conns) == 1 })
 	b.eventually("the messages to be delivered on it", func() bool { return b.ready(q) == 0 && b.log.count("msg=consuming") == 2 })
 	if n := len(started); n != 0 {
-		t.Errorf("%d hooks were started beside the one that was left", n)
+		t.Errorf("%d handlers were started beside the one that was left", n)
 	}
 	close(finish)
 	b.eventually("the queue to be empty", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.seen == 3 })

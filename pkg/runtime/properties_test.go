@@ -37,13 +37,13 @@ func failing(n int) func(hooks.Message) hooks.Outcome {
 // settled waits until n hook runs are over, drains and returns the runs.
 func (b *bench) settled(run *running, hook *recorder, n int) []call {
 	b.t.Helper()
-	b.eventually(fmt.Sprintf("%d hook runs", n), func() bool { return len(hook.seen()) >= n })
+	b.eventually(fmt.Sprintf("%d handler runs", n), func() bool { return len(hook.seen()) >= n })
 	if err := run.stop(); err != nil {
 		b.t.Errorf("Run() = %v", err)
 	}
 	calls := hook.seen()
 	if len(calls) != n {
-		b.t.Fatalf("the hook ran %d times, want %d", len(calls), n)
+		b.t.Fatalf("the handler ran %d times, want %d", len(calls), n)
 	}
 	return calls
 }

@@ -96,8 +96,8 @@ func TestAHookThatOutlivesItsConnectionIsNotSettledElsewhere(t *testing.T) {
 		id   func(i int) string
 		runs int // of the hooks that were running when the connection was cut
 	}{
-		{"with message ids no hook runs twice", func(i int) string { return fmt.Sprint("id-", i) }, 1},
-		{"without message ids a hook runs at most twice", func(int) string { return "" }, 2},
+		{"with message ids no handler runs twice", func(i int) string { return fmt.Sprint("id-", i) }, 1},
+		{"without message ids a handler runs at most twice", func(int) string { return "" }, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

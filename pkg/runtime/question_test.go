@@ -142,7 +142,7 @@ func TestAStopDoesNotWaitForAQueueThatDoesNotAnswer(t *testing.T) {
 			if err := run.stop(); err != nil {
 				t.Errorf("Run() = %v", err)
 			}
-			b.eventually("the messages that no hook has ended to be back", func() bool { return b.ready(p.Queue) == left })
+			b.eventually("the messages that no handler has ended to be back", func() bool { return b.ready(p.Queue) == left })
 		})
 	}
 }

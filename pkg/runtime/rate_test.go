@@ -78,7 +78,7 @@ func TestAWaitForTheRateEndsWithTheStop(t *testing.T) {
 					t.Errorf("the next call came after %v: the turn that was given up is lost", took)
 				}
 				if n := len(hook.seen()); n != 2 {
-					t.Errorf("the hook ran %d times, want 2", n)
+					t.Errorf("the handler ran %d times, want 2", n)
 				}
 			})
 		})

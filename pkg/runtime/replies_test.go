@@ -72,7 +72,7 @@ func TestAReplyAddressThatIsNotAllowedGetsNothing(t *testing.T) {
 		t.Errorf("Run() = %v", err)
 	}
 	if n, acks := len(hook.seen()), j.endings()[EndedAck]; n != len(addresses) || acks != len(addresses) {
-		t.Errorf("the hook ran %d times, %d acks; want %d of each", n, acks, len(addresses))
+		t.Errorf("the handler ran %d times, %d acks; want %d of each", n, acks, len(addresses))
 	}
 	if n := b.ready(victim); n != 0 {
 		t.Errorf("%d replies went to a queue that no pattern names", n)

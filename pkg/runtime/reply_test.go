@@ -128,7 +128,7 @@ func TestARequesterThatIsGoneCostsNothingButALine(t *testing.T) {
 				t.Errorf("Run() = %v", err)
 			}
 			if n, acks := len(hook.seen()), j.endings()[EndedAck]; n != 1 || acks != 1 {
-				t.Errorf("the hook ran %d times, %d acks; want one of each", n, acks)
+				t.Errorf("the handler ran %d times, %d acks; want one of each", n, acks)
 			}
 			if !tt.silent && !b.log.has("reply not delivered: nobody takes it") {
 				t.Error("the log does not say that the reply was not delivered")
@@ -189,7 +189,7 @@ func TestARequestWhoseReplyCannotBeConfirmedComesBack(t *testing.T) {
 		return dial(ctx, purpose)
 	}
 	run, j := b.observed(cfg)
-	b.eventually("a second run of the hook", func() bool { return len(hook.seen()) >= 2 })
+	b.eventually("a second run of the handler", func() bool { return len(hook.seen()) >= 2 })
 	if !b.log.has("reply not confirmed; the request goes back to its queue") || j.endings()[EndedAck] != 0 {
 		t.Errorf("endings %v; want no ack without a reply, and a line that says so", j.endings())
 	}

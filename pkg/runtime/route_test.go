@@ -43,7 +43,7 @@ func TestASpentQuorumMessageIsKeptWhileItsDeadLetterQueueIsMissing(t *testing.T)
 				t.Errorf("Run() = %v", err)
 			}
 			if got := len(hook.seen()); got != tt.runs*n {
-				t.Errorf("the hook ran %d times, want %d", got, tt.runs*n)
+				t.Errorf("the handler ran %d times, want %d", got, tt.runs*n)
 			}
 		})
 	}

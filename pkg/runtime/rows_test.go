@@ -103,7 +103,7 @@ func replayRow(b *bench, p settle.Policy, row settle.Row) {
 	run := b.start(b.config(Queue{Policy: p, Hook: hook}))
 
 	want := b.expectation(p, row, answer)
-	b.eventually(fmt.Sprintf("%d hook runs", want.runs), func() bool { return len(hook.seen()) >= want.runs })
+	b.eventually(fmt.Sprintf("%d handler runs", want.runs), func() bool { return len(hook.seen()) >= want.runs })
 	if want.dead {
 		dead := b.get(p.DeadLetter)
 		if _, ours := dead.Headers["x-rsctl-reason"]; ours != want.reason {
@@ -115,7 +115,7 @@ func replayRow(b *bench, p settle.Policy, row settle.Row) {
 	}
 	calls := hook.seen()
 	if len(calls) != want.runs {
-		t.Fatalf("hook ran %d times, want %d", len(calls), want.runs)
+		t.Fatalf("handler ran %d times, want %d", len(calls), want.runs)
 	}
 	if calls[0].Attempt != row.Facts.Attempt {
 		t.Errorf("the row's attempt was %d, want %d", calls[0].Attempt, row.Facts.Attempt)

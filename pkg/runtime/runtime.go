@@ -135,7 +135,7 @@ func (q Queue) checkBatch() error {
 		return nil
 	}
 	if _, ok := q.Hook.(hooks.BatchHook); !ok {
-		return fmt.Errorf("queue %q: its hook takes no batches", q.Policy.Queue)
+		return fmt.Errorf("queue %q: its handler takes no batches", q.Policy.Queue)
 	}
 	return nil
 }

@@ -220,7 +220,7 @@ func (r *runner) session(st stages, conn *amqp.Connection, sh *shard) error {
 	consuming.Go(func() { sh.background(st, s) })
 	consuming.Wait()
 	if s.ctx.Err() == nil {
-		r.log.Debug("waiting for running hooks")
+		r.log.Debug("waiting for running handlers")
 		waitHandlers(sh.consumers)
 	}
 	return context.Cause(s.ctx)

@@ -154,7 +154,7 @@ func (c *consumer) reportFailure(err error, next time.Duration) {
 // sitOut waits until the queue is not paused any more. The delivery that probes
 // is the last one in hand; when it has to go as well, another must come.
 func (c *consumer) sitOut(st stages, s *session, sub *subscription) {
-	c.log.Warn("queue paused for long; its messages are handed back until the hook works")
+	c.log.Warn("queue paused for long; its messages are handed back until the handler works")
 	for {
 		changed := c.gate.closing()
 		if changed == nil {

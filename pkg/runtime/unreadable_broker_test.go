@@ -95,7 +95,7 @@ func TestAMessageThatCannotBeReadHarmsNobody(t *testing.T) {
 				for _, call := range seen.seen() {
 					m := call.Message
 					if m.MessageID != "good" || m.Redelivered || m.Attempt != 1 {
-						t.Errorf("a hook saw %q, attempt %d, redelivered: %v", m.MessageID, m.Attempt, m.Redelivered)
+						t.Errorf("a handler saw %q, attempt %d, redelivered: %v", m.MessageID, m.Attempt, m.Redelivered)
 					}
 				}
 				if n := dials.Load(); n != 1 {

@@ -23,7 +23,7 @@ const (
 	keyOutcome     = "outcome"
 	keyNext        = "next"
 	keyRedelivered = "redelivered"
-	keyHookAge     = "hook_age"
+	keyHookAge     = "handler_age"
 	keyIn          = "retry_in"
 	keyCount       = "count"
 	keyConsumerTag = "consumer_tag"

@@ -98,14 +98,14 @@ func TestADeliveryThatNoHookHasSeenIsHandedBackByNack(t *testing.T) {
 		hook func(started chan<- struct{}, release <-chan struct{}) hooks.Hook
 		want []string
 	}{
-		{"while other hooks finish", func(started chan<- struct{}, release <-chan struct{}) hooks.Hook {
+		{"while other handlers finish", func(started chan<- struct{}, release <-chan struct{}) hooks.Hook {
 			return hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) {
 				started <- struct{}{}
 				<-release
 				return hooks.Outcome{Verdict: hooks.Ack}, nil
 			})
 		}, []string{"ack", "nack requeue", "nack requeue", "nack requeue"}},
-		{"when its hook cannot be run", func(started chan<- struct{}, _ <-chan struct{}) hooks.Hook {
+		{"when its handler cannot be run", func(started chan<- struct{}, _ <-chan struct{}) hooks.Hook {
 			return hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) {
 				started <- struct{}{}
 				return hooks.Outcome{}, errGone

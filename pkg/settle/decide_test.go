@@ -106,7 +106,7 @@ func TestDecideClassic(t *testing.T) {
 		{"drop rejects for good", plain, first, answer(drop), []settle.Step{rejected}},
 		{"drop at the cap makes no copy", three, last, answer(drop), []settle.Step{rejected}},
 		{"retry without a cap requeues", plain, first, answer(retry), []settle.Step{requeued}},
-		{"a hook that did not answer is a retry", plain, first, answer(failed), []settle.Step{requeued}},
+		{"a handler that did not answer is a retry", plain, first, answer(failed), []settle.Step{requeued}},
 		{
 			"retry without a cap waits for the floor once redelivered", plain,
 			settle.Facts{Attempt: 1, Redelivered: true},
@@ -287,7 +287,7 @@ func TestDecideBackoff(t *testing.T) {
 	}
 	runDecisions(t, []decision{
 		{"a plain retry waits for the backoff", p, settle.Facts{Attempt: 1}, answer(retry), held(time.Second, 1)},
-		{"a failed hook waits for the backoff", p, settle.Facts{Attempt: 2}, answer(failed), held(2*time.Second, 2)},
+		{"a failed handler waits for the backoff", p, settle.Facts{Attempt: 2}, answer(failed), held(2*time.Second, 2)},
 		{"the backoff stops growing at its max", p, settle.Facts{Attempt: 4}, answer(retry), held(5*time.Second, 4)},
 		{"jitter extends the backoff", p, settle.Facts{Attempt: 1, Jitter: 0.5}, answer(retry), held(1250*time.Millisecond, 1)},
 		{"a retry_after keeps the delay it asked for", p, settle.Facts{Attempt: 1}, after(time.Minute), held(time.Minute, 1)},

@@ -134,7 +134,7 @@ func (f fields) duration(key string, absent time.Duration) time.Duration {
 
 func zeroHint(key string) string {
 	if key == "timeout" {
-		return "a hook without a time limit could hold its queue for ever; write a long one, for example 20m"
+		return "a handler without a time limit could hold its queue for ever; write a long one, for example 20m"
 	}
 	return ""
 }

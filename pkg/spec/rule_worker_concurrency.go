@@ -10,7 +10,7 @@ func checkWorkerConcurrency(s *Spec, report report) {
 			continue
 		}
 		if calls := h.Processes * h.Pipeline; calls < q.Concurrency {
-			report(q.At("handler.processes"), fmt.Sprintf("processes %d x pipeline %d is below concurrency %d: only %d hooks can ever run at a time", h.Processes, h.Pipeline, q.Concurrency, calls),
+			report(q.At("handler.processes"), fmt.Sprintf("processes %d x pipeline %d is below concurrency %d: only %d handlers can ever run at a time", h.Processes, h.Pipeline, q.Concurrency, calls),
 				"raise processes or pipeline, or lower concurrency")
 		}
 	}

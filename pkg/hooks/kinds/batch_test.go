@@ -82,7 +82,7 @@ func TestBatchesOfEveryKind(t *testing.T) {
 					t.Errorf("got %+v, want one outcome per message", got)
 				}
 			})
-			t.Run("a hook that is not there is an error, not an outcome", func(t *testing.T) {
+			t.Run("a handler that is not there is an error, not an outcome", func(t *testing.T) {
 				t.Parallel()
 				got, err := k.absent.(hooks.BatchHook).HandleBatch(deadline(t, patience), three())
 				if got != nil || !errors.Is(err, hooks.ErrUnavailable) {

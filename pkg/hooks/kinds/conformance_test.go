@@ -68,7 +68,7 @@ func conform(t *testing.T, k kindUnderTest) {
 			t.Errorf("got %+v, want Failed with a printable reason", o)
 		}
 	})
-	t.Run("a hook that is not there is an error, not an outcome", func(t *testing.T) {
+	t.Run("a handler that is not there is an error, not an outcome", func(t *testing.T) {
 		t.Parallel()
 		conformAbsent(t, k.absent)
 	})

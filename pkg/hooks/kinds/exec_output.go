@@ -105,7 +105,7 @@ func (l *outputLog) record(line []byte) {
 	if l.cut > 0 {
 		attrs = append(attrs, slog.Int("truncated_bytes", l.cut))
 	}
-	l.c.log(slog.LevelInfo, "hook output", l.m, attrs...)
+	l.c.log(slog.LevelInfo, "handler output", l.m, attrs...)
 }
 
 // end logs what is left once the stream has ended.
@@ -117,7 +117,7 @@ func (l *outputLog) end() {
 // truncated logs how much was left out, and forgets it.
 func (l *outputLog) truncated() {
 	if l.dropped > 0 {
-		l.c.log(slog.LevelInfo, "hook output truncated", l.m, append(l.source(), slog.Int("truncated_bytes", l.dropped))...)
+		l.c.log(slog.LevelInfo, "handler output truncated", l.m, append(l.source(), slog.Int("truncated_bytes", l.dropped))...)
 	}
 	l.dropped = 0
 }

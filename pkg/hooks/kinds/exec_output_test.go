@@ -85,7 +85,7 @@ func TestExecOutputPerDelivery(t *testing.T) {
 	if sum > maxStream || sum < maxStream-100 {
 		t.Errorf("%d bytes were logged, want about %d", sum, maxStream)
 	}
-	if last["msg"] != "hook output truncated" || last["truncated_bytes"].(float64) < 50_000 {
+	if last["msg"] != "handler output truncated" || last["truncated_bytes"].(float64) < 50_000 {
 		t.Errorf("last record = %v, want the truncated mark", last)
 	}
 }

@@ -58,7 +58,7 @@ func (c *command) start(ctx context.Context, in *input) (*running, error) {
 	}
 	if env.omitted > 0 {
 		c.warn.Do(func() {
-			c.log(slog.LevelWarn, "headers left out of the hook's environment; descriptor 3 has them",
+			c.log(slog.LevelWarn, "headers left out of the handler's environment; descriptor 3 has them",
 				in.m, slog.Int("headers", env.omitted))
 		})
 	}

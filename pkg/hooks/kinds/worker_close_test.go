@@ -117,7 +117,7 @@ func TestWorkerLog(t *testing.T) {
 	}
 	hook.(hooks.Closer).Close()
 	text := log.String()
-	for _, want := range []string{`"line":"a\\x1b[2Jb"`, `"stream":"stderr"`, `"pid":`, "hook output truncated"} {
+	for _, want := range []string{`"line":"a\\x1b[2Jb"`, `"stream":"stderr"`, `"pid":`, "handler output truncated"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the log does not contain %s", want)
 		}

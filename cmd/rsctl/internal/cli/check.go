@@ -12,8 +12,8 @@ import (
 )
 
 type checkFlags struct {
-	noHooks bool
-	timeout time.Duration
+	noHandlers bool
+	timeout    time.Duration
 }
 
 func newCheck(a *app) *cobra.Command {
@@ -33,12 +33,12 @@ reached or refuses the login.`,
 		Example: `  rsctl check
   rsctl check --output github                     annotations in a GitHub workflow
   rsctl check --output junit > check.xml
-  rsctl check --no-hooks --management-url http://guest:guest@localhost:15672`,
+  rsctl check --no-handlers --management-url http://guest:guest@localhost:15672`,
 		Annotations: map[string]string{formats: "text json github junit sarif"},
 		Args:        noArgs,
 		RunE:        func(cmd *cobra.Command, _ []string) error { return check(cmd.Context(), a, f) },
 	}
-	cmd.Flags().BoolVar(&f.noHooks, "no-hooks", false, "leave the handlers out: their commands are on another machine")
+	cmd.Flags().BoolVar(&f.noHandlers, "no-handlers", false, "leave the handlers out: their commands are on another machine")
 	bindTimeout(cmd, &f.timeout)
 	return cmd
 }
@@ -56,7 +56,7 @@ func check(ctx context.Context, a *app, f checkFlags) error {
 	findings := a.specFindings(problems)
 	ctx, stop := limited(ctx, f.timeout)
 	defer stop()
-	if !f.noHooks {
+	if !f.noHandlers {
 		findings = append(findings, checkHooks(ctx, s)...)
 	}
 	found, server, err := lookAt(ctx, s)

@@ -9,8 +9,8 @@ import (
 // spec, an object on the broker or a hook. Its JSON form is part of the
 // interface; fields are only ever added.
 type finding struct {
-	Kind   string `json:"kind"` // spec, exchange, queue, binding or hook
-	Name   string `json:"name"` // the object; for a hook its queue; for the spec its rule
+	Kind   string `json:"kind"` // spec, exchange, queue, binding or handler
+	Name   string `json:"name"` // the object; for a handler its queue; for the spec its rule
 	Role   string `json:"role,omitempty"`
 	State  string `json:"state"` // as broker.State; error or warning for the spec
 	Detail string `json:"detail,omitempty"`

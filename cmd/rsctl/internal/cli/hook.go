@@ -21,7 +21,7 @@ func newHook(s *spec.Spec, q *spec.Queue, log *slog.Logger) (hooks.Hook, error) 
 func hookFinding(ctx context.Context, s *spec.Spec, q *spec.Queue) finding {
 	pos := q.At("handler")
 	f := finding{
-		Kind: "hook", Name: q.Name, State: string(broker.OK), Role: string(q.Handler.Kind),
+		Kind: "handler", Name: q.Name, State: string(broker.OK), Role: string(q.Handler.Kind),
 		File: s.File, Line: pos.Line, Column: pos.Col,
 	}
 	hook, err := newHook(s, q, slog.New(slog.DiscardHandler))

@@ -69,7 +69,7 @@ func TestReadyz(t *testing.T) {
 		{"one queue has lost its consumer", append(up[:3:3], runtime.NotConsuming{Queue: "b", Err: errors.New("queue deleted")}), 503,
 			"queue \"b\" is not consumed: queue deleted\n"},
 		{"and has it again", append(up[:3:3], runtime.NotConsuming{Queue: "b"}, runtime.Consuming{Queue: "b"}), 200, "ready\n"},
-		{"a hook cannot be run", append(up[:3:3], runtime.Paused{Queue: "a", Err: errors.New("./x.sh: no such file")}), 503,
+		{"a handler cannot be run", append(up[:3:3], runtime.Paused{Queue: "a", Err: errors.New("./x.sh: no such file")}), 503,
 			"queue \"a\" is paused: ./x.sh: no such file\n"},
 		{"one of two connections is lost", append(up[:3:3], runtime.Disconnected{Purpose: "consume", Queues: ab[1:], Err: lost}), 503,
 			"queue \"b\" is not consumed: no connection to the broker: connection lost: 320 [31mshutdown\n"},

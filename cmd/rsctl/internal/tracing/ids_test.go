@@ -59,7 +59,7 @@ func TestAMessageWithoutATraceGetsANewOne(t *testing.T) {
 			r := &recorder{outcomes: []hooks.Outcome{{Verdict: hooks.Drop}}}
 			o, err := new(Tracer).Wrap(r).Handle(t.Context(), hooks.Message{Headers: tt.given, MessageID: "m"})
 			if err != nil || o.Verdict != hooks.Drop || r.told[0].MessageID != "m" {
-				t.Fatalf("got %+v, %v, want what the hook says to the message", o, err)
+				t.Fatalf("got %+v, %v, want what the handler says to the message", o, err)
 			}
 			got := r.told[0].Headers
 			if text, ok := before.([]byte); ok && tt.kept {
@@ -67,10 +67,10 @@ func TestAMessageWithoutATraceGetsANewOne(t *testing.T) {
 				got[parentHeader] = string(got[parentHeader].([]byte))
 			}
 			if same := got[parentHeader] == before; same != tt.kept {
-				t.Errorf("the hook is told %v of a message with %v", got[parentHeader], before)
+				t.Errorf("the handler is told %v of a message with %v", got[parentHeader], before)
 			}
 			if _, state := got[stateHeader]; !wellFormed(got[parentHeader]) || state && !tt.kept {
-				t.Errorf("the hook is told %v", got)
+				t.Errorf("the handler is told %v", got)
 			}
 		})
 	}
@@ -93,14 +93,14 @@ func TestABatchIsHandledAsABatch(t *testing.T) {
 	r := &batchRecorder{recorder{outcomes: []hooks.Outcome{{Verdict: hooks.Ack}, {Verdict: hooks.Drop}}}}
 	b, ok := new(Tracer).Wrap(r).(hooks.BatchHook)
 	if !ok {
-		t.Fatal("a hook that takes batches takes none any more")
+		t.Fatal("a handler that takes batches takes none any more")
 	}
 	got, err := b.HandleBatch(t.Context(), []hooks.Message{{MessageID: "1"}, {MessageID: "2", Headers: map[string]any{parentHeader: aParent}}})
 	if err != nil || len(got) != 2 || len(r.told) != 2 || !wellFormed(r.told[0].Headers[parentHeader]) || r.told[1].Headers[parentHeader] != aParent {
-		t.Errorf("got %v, %v; the hook was told %v", got, err, r.told)
+		t.Errorf("got %v, %v; the handler was told %v", got, err, r.told)
 	}
 	if _, ok := new(Tracer).Wrap(&r.recorder).(hooks.BatchHook); ok {
-		t.Error("a hook that takes no batches seems to")
+		t.Error("a handler that takes no batches seems to")
 	}
 }
 

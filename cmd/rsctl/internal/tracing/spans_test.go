@@ -65,7 +65,7 @@ func TestARunIsASpanInTheTraceOfItsMessage(t *testing.T) {
 		t.Errorf("attributes\n got %v\nwant %v", got, want)
 	}
 	if got := r.told[0].Headers; got[parentHeader] != parentOf(s) || got[stateHeader] != "vendor=a" || got["tenant"] != "x" {
-		t.Errorf("the hook was told %v, want the context of the span", got)
+		t.Errorf("the handler was told %v, want the context of the span", got)
 	}
 	if string(m.Headers[parentHeader].([]byte)) != aParent {
 		t.Error("the headers of the message were changed")
@@ -87,7 +87,7 @@ func TestASpanSaysWhatHasComeOut(t *testing.T) {
 		{"a crash is a retry", hooks.Outcome{Reason: "killed"}, nil, codes.Error, "killed", "retry", "retry"},
 		{"a delay", hooks.Outcome{Verdict: hooks.RetryAfter, Delay: 1}, nil, codes.Error, "", "retry_after", "retry_after"},
 		{"a drop", hooks.Outcome{Verdict: hooks.Drop}, nil, codes.Error, "", "drop", "drop"},
-		{"a hook that could not be run", hooks.Outcome{}, errors.New("refused"), codes.Error, "refused", "", "unavailable"},
+		{"a handler that could not be run", hooks.Outcome{}, errors.New("refused"), codes.Error, "refused", "", "unavailable"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -116,7 +116,7 @@ func TestAMessageThatIsNotSampledStaysSo(t *testing.T) {
 	recording(spans).Wrap(r).Handle(t.Context(), hooks.Message{Queue: "q", Headers: map[string]any{parentHeader: unsampled}})
 	told, _ := r.told[0].Headers[parentHeader].(string)
 	if len(spans.Ended()) != 0 || !wellFormed(told) || told[:36] != unsampled[:36] || told[53:] != "00" {
-		t.Errorf("%d spans; the hook was told %q", len(spans.Ended()), told)
+		t.Errorf("%d spans; the handler was told %q", len(spans.Ended()), told)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestABatchIsOneSpanWithALinkToEachTrace(t *testing.T) {
 	}
 	for _, m := range r.told[3:] {
 		if m.Headers[parentHeader] != parentOf(s) {
-			t.Errorf("the hook was told %v, want the context of the batch", m.Headers)
+			t.Errorf("the handler was told %v, want the context of the batch", m.Headers)
 		}
 	}
 }

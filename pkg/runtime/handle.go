@@ -48,7 +48,7 @@ func (c *consumer) conclude(st stages, d *delivery, outcome hooks.Outcome, answe
 		c.unseen(d)
 	case st.work.Err() != nil && (outcome.Verdict == hooks.Failed || outcome.Verdict == hooks.Retry):
 		c.log.Warn("handler stopped by the shutdown; its delivery is requeued", keyMessage, d.MessageId, keyAttempt, d.reading.Attempt)
-		c.finish(d, settle.Reject{Requeue: true}, outcome)
+		_ = c.recover(&vigil{c: c, st: st, d: d}, outcome, settle.Stopped) // it publishes nothing
 	default:
 		c.settle(st, d, outcome)
 	}

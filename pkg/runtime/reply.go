@@ -83,5 +83,6 @@ func (c *consumer) replyFailed(st stages, d *delivery, err error) {
 			keyAttempt, d.reading.Attempt, keyError, err, keyIn, pause.Round(time.Millisecond))
 		sleep(pause, st.intake.Done(), d.sub.ctx.Done())
 	}
-	c.finish(d, settle.Reject{Requeue: true}, hooks.Outcome{Verdict: hooks.Retry, Reason: err.Error()})
+	o := hooks.Outcome{Verdict: hooks.Retry, Reason: err.Error()}
+	_ = c.recover(&vigil{c: c, st: st, d: d}, o, settle.ReplyUnconfirmed) // it publishes nothing
 }

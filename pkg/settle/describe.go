@@ -40,6 +40,9 @@ func describeCopy(c Copy) string {
 	if c.Purpose != ForDeadLetter {
 		parts = append(parts, "count "+FormatCount(c.Count))
 	}
+	if c.Bare {
+		parts = append(parts, "with no header but the original's")
+	}
 	return strings.Join(append(parts, "confirmed"), ", ")
 }
 

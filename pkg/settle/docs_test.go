@@ -36,7 +36,7 @@ func TestSettlementDocIsWhatTheCodeDoes(t *testing.T) {
 	t.Parallel()
 	var want bytes.Buffer
 	tmpl := template.Must(template.New("settlement").Parse(settlementTemplate))
-	if err := tmpl.Execute(&want, map[string]any{"Groups": docGroups()}); err != nil {
+	if err := tmpl.Execute(&want, map[string]any{"Groups": docGroups(), "Failures": failureSections()}); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join("..", "..", "docs", "settlement.md")
@@ -94,6 +94,24 @@ func quorumSections() []docSection {
 			spec.Queue{Type: spec.Quorum, MaxAttempts: 3, DeadLetter: "orders.dead", DeadLetterBy: spec.DeadLetterByRsctl}),
 		everyOutcome("`max_attempts: 1` with `dead_letter`", "", spec.Queue{Type: spec.Quorum, MaxAttempts: 1, DeadLetter: "orders.dead"}),
 	}
+}
+
+func failureSections() []docSection {
+	return []docSection{
+		everyFailure("A classic queue with `max_attempts: 3` and `dead_letter`", spec.Queue{Type: spec.Classic, MaxAttempts: 3, DeadLetter: "orders.dead"}),
+		everyFailure("A classic queue with `max_attempts: 3` alone", spec.Queue{Type: spec.Classic, MaxAttempts: 3}),
+		everyFailure("A quorum queue with `max_attempts: 3`, `dead_letter` and `delay: dlx_ttl`",
+			spec.Queue{Type: spec.Quorum, MaxAttempts: 3, DeadLetter: "orders.dead", Delay: &spec.Delay{Strategy: "dlx_ttl"}}),
+	}
+}
+
+func everyFailure(title string, q spec.Queue) docSection {
+	q.Name = "orders"
+	s := docSection{Title: title}
+	for _, r := range settle.FailureTable(topology.Policy(&q)) {
+		s.Rows = append(s.Rows, docRow{r.Failure.String(), r.When, describeAll(r.Steps), r.Then})
+	}
+	return s
 }
 
 func delaySections() []docSection {
@@ -155,9 +173,13 @@ func onlyDelays(title string, q spec.Queue) docSection {
 }
 
 func rowForDoc(r settle.Row) docRow {
-	var steps []string
-	for _, s := range r.Steps {
-		steps = append(steps, settle.Describe(s))
+	return docRow{"`" + r.Outcome + "`", r.When, describeAll(r.Steps), r.Then}
+}
+
+func describeAll(steps []settle.Step) string {
+	var texts []string
+	for _, s := range steps {
+		texts = append(texts, settle.Describe(s))
 	}
-	return docRow{"`" + r.Outcome + "`", r.When, strings.Join(steps, "<br>"), r.Then}
+	return strings.Join(texts, "<br>")
 }

@@ -5,9 +5,11 @@ type Failure int
 
 // The failures.
 const (
+	// Stopped is a handler that the shutdown has ended before it could answer.
+	Stopped Failure = iota
 	// CopyOverdue is a copy that has not arrived (no such queue, full, forbidden,
 	// no confirm) for as long as its original may be kept.
-	CopyOverdue Failure = iota
+	CopyOverdue
 	// CopyImpossible is a copy that can never arrive: it is too large, or refused
 	// for what it is.
 	CopyImpossible
@@ -21,19 +23,22 @@ const (
 	DeathBlocked
 	// KeepFailed is a message that could not be put back as a copy.
 	KeepFailed
+	// ReplyUnconfirmed is a request whose reply may not have arrived.
+	ReplyUnconfirmed
 )
 
 // Failures lists every Failure.
 func Failures() []Failure {
-	return []Failure{CopyOverdue, CopyImpossible, BareImpossible, DeadLetterMissing, DeathBlocked, KeepFailed}
+	return []Failure{Stopped, CopyOverdue, CopyImpossible, BareImpossible, DeadLetterMissing, DeathBlocked, KeepFailed, ReplyUnconfirmed}
 }
 
-// Recover returns the steps that end a delivery after a failure, without running
-// its hook again. Exactly one of them settles it, and it is the last. A message
+// Recover returns the steps that end a delivery after a failure. Exactly one of them settles it, and it is the last. A message
 // is given up only where nothing else can end it.
 func Recover(e Failure, f Facts, p Policy) []Step {
 	last := p.MaxAttempts > 0 && f.Attempt >= p.MaxAttempts
 	switch e {
+	case Stopped, ReplyUnconfirmed:
+		return []Step{Reject{Requeue: true}} // the handler runs again; a quorum queue counts the attempt
 	case CopyOverdue, DeadLetterMissing:
 		if p.Type == Quorum && (last || e == DeadLetterMissing) {
 			return putBack(f, p)

@@ -25,6 +25,8 @@ func TestRecover(t *testing.T) {
 		facts   settle.Facts
 		want    []settle.Step
 	}{
+		{"a handler that the shutdown has ended runs again", settle.Stopped, quorum, first, []settle.Step{requeued}},
+		{"and so does one whose reply is not confirmed", settle.ReplyUnconfirmed, classic, first, []settle.Step{requeued}},
 		{"an overdue copy of a classic queue costs no attempt", settle.CopyOverdue, classic, last, []settle.Step{requeued}},
 		{"an overdue copy below the cap of a quorum queue is the next attempt", settle.CopyOverdue, quorum, first, []settle.Step{requeued}},
 		{"a spent message of a quorum queue keeps its last attempt", settle.CopyOverdue, quorum, last, []settle.Step{again, settle.Ack{}}},

@@ -94,6 +94,7 @@ func printExplained(c console, doc explainJSON) {
 		c.println("")
 		printOutcomes(c, q.Outcomes)
 		c.println("")
+		printFailures(c, q.Failures)
 		printObjects(c, q.Objects)
 	}
 }
@@ -124,6 +125,22 @@ func printOutcomes(c console, rows []outcomeJSON) {
 		}
 	}
 	t.print(c, "  ")
+}
+
+func printFailures(c console, rows []failureJSON) {
+	if len(rows) == 0 {
+		return
+	}
+	t := table{head: []string{"WHEN THIS FAILS", "WHEN", "THE MESSAGE", "ON THE WIRE"}}
+	for i, r := range rows {
+		failure := r.Failure
+		if i > 0 && rows[i-1].Failure == failure {
+			failure = ""
+		}
+		t.row(failure, r.When, r.Effect, strings.Join(r.Steps, ", then "))
+	}
+	t.print(c, "  ")
+	c.println("")
 }
 
 func printObjects(c console, objects []objectJSON) {

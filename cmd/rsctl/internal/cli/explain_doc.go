@@ -32,6 +32,7 @@ type explainQueue struct {
 	Handler     string        `json:"handler,omitempty"`
 	Notes       []note        `json:"notes"`
 	Outcomes    []outcomeJSON `json:"outcomes"`
+	Failures    []failureJSON `json:"failures"`
 	Objects     []objectJSON  `json:"objects"`
 }
 
@@ -43,6 +44,14 @@ type note struct {
 
 type outcomeJSON struct {
 	Outcome string   `json:"outcome"`
+	When    string   `json:"when"`
+	Effect  string   `json:"effect"` // what becomes of the message
+	Steps   []string `json:"steps"`
+}
+
+// failureJSON is what ends a delivery when something else than its handler fails.
+type failureJSON struct {
+	Failure string   `json:"failure"`
 	When    string   `json:"when"`
 	Effect  string   `json:"effect"` // what becomes of the message
 	Steps   []string `json:"steps"`
@@ -66,7 +75,7 @@ func explainSpec(s *spec.Spec, queues []*spec.Queue) explainJSON {
 		e := explainQueue{
 			Name: q.Name, At: at(s.File, q.Pos), Type: string(q.Type),
 			MaxAttempts: q.MaxAttempts, DeadLetter: q.DeadLetter,
-			Notes: notes(s, q), Outcomes: outcomes(q), Objects: objects(t.For(q.Name)),
+			Notes: notes(s, q), Outcomes: outcomes(q), Failures: failures(q), Objects: objects(t.For(q.Name)),
 		}
 		if q.Delay != nil {
 			e.Delay = q.Delay.Strategy

@@ -15,13 +15,32 @@ func outcomes(q *spec.Queue) []outcomeJSON {
 	p := topology.Policy(q)
 	var out []outcomeJSON
 	for _, r := range settle.Table(p) {
-		row := outcomeJSON{Outcome: r.Outcome, When: r.When, Effect: effect(q, p, r)}
-		for _, s := range r.Steps {
-			row.Steps = append(row.Steps, settle.Describe(s))
-		}
-		out = append(out, row)
+		out = append(out, outcomeJSON{r.Outcome, r.When, effect(q, p, r), described(r.Steps)})
 	}
 	return out
+}
+
+// failures is what ends a delivery of the queue when its handler is not to blame;
+// without a handler nothing does.
+func failures(q *spec.Queue) []failureJSON {
+	out := []failureJSON{}
+	if q.Handler == nil {
+		return out
+	}
+	for _, r := range settle.FailureTable(topology.Policy(q)) {
+		if r.Failure != settle.ReplyUnconfirmed || q.Handler.Reply {
+			out = append(out, failureJSON{r.Failure.String(), r.When, r.Then, described(r.Steps)})
+		}
+	}
+	return out
+}
+
+func described(steps []settle.Step) []string {
+	var texts []string
+	for _, s := range steps {
+		texts = append(texts, settle.Describe(s))
+	}
+	return texts
 }
 
 // effect says where a message is after a row of the table.

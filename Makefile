@@ -56,12 +56,13 @@ test-matrix: withbroker ## The tests that use a broker, on RabbitMQ 3.10, 4.0 an
 	done
 
 .PHONY: lint
-lint: go ## gofmt, go vet, staticcheck, go mod tidy
+lint: go ## gofmt, go vet, staticcheck, go mod tidy, and how the files of a package hang together
 	@files=$$(git ls-files -co --exclude-standard '*.go' | xargs gofmt -l) && test -z "$$files" || { echo "not gofmt-ed (run gofmt -w on them): $$files" >&2; exit 1; }
 	@$(GO) vet ./...
 	@test -z "$(STATICCHECK)" || $(GO) run honnef.co/go/tools/cmd/staticcheck@$(STATICCHECK) ./... || \
 		{ echo "staticcheck failed; without a network run: make lint STATICCHECK=" >&2; exit 1; }
 	@$(GO) mod tidy -diff
+	@$(GO) run ./internal/tools/rooms
 
 .PHONY: bench
 bench: withbroker ## Throughput as ratios against bare loops, and the tools of today (RIVALS=1)

@@ -13,10 +13,11 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
-// pauses counts the events of a gate.
+// pauses counts the events of a breaker.
 type pauses struct {
 	mu  sync.Mutex
 	log []string
@@ -80,7 +81,7 @@ func TestABreakerPausesTheQueueAfterSoManyFailuresInARow(t *testing.T) {
 				hook := &scripted{answers: tt.answers}
 				c := newConsumer(Queue{Hook: hook, Concurrency: 1, RetryUnavailable: tt.onRetry, Breaker: Breaker{3, cooldown}}, nil, nil, log)
 				p := &pauses{}
-				c.obs, c.gate.obs = p, p
+				c.obs = p
 				for range len(tt.answers) + 1 {
 					if _, answered := c.answer(stages{t.Context(), t.Context()}, unsentDelivery()); !answered {
 						t.Error("a delivery was not answered")
@@ -105,40 +106,21 @@ func TestABreakerPausesTheQueueAfterSoManyFailuresInARow(t *testing.T) {
 	}
 }
 
-func TestFailuresOfHooksThatWereRunningDoNotProlongAPause(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		log, _ := bufferedLog()
-		g := newGate(log, Breaker{1, time.Minute})
-		started := time.Now()
-		g.answered(0, hooks.Outcome{Verdict: hooks.Retry})
-		time.Sleep(30 * time.Second)
-		g.answered(0, hooks.Outcome{Verdict: hooks.Retry})
-		p, err := g.enter(t.Context(), t.Context(), started)
-		if err != nil || p == 0 {
-			t.Fatalf("enter() = %v, %v; want a probe", p, err)
-		}
-		if took := time.Since(started); took != time.Minute {
-			t.Errorf("the probe came after %v, want a minute", took)
-		}
-	})
-}
-
 func TestAProbeThatMeetsAnUnavailableHookGoesOnByItsBackOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log, _ := bufferedLog()
 		hook := &scripted{answers: []any{hooks.Retry, errGone}}
 		c := newConsumer(Queue{Hook: hook, Concurrency: 1, Breaker: Breaker{1, time.Hour}}, nil, nil, log)
-		c.gate.limits = holdLimits{2 * time.Hour, 2 * time.Hour}
+		c.breaker = breakerOf(c, breaker.Limits{Waiting: 2 * time.Hour, Probing: 2 * time.Hour})
 		for range 2 {
 			c.answer(stages{t.Context(), t.Context()}, unsentDelivery())
 		}
 		if d := hook.at[1].Sub(hook.at[0]); d != time.Hour {
 			t.Errorf("the first probe came after %v, want the cooldown", d)
 		}
-		if d := hook.at[2].Sub(hook.at[1]); d > probeMin {
-			t.Errorf("the second probe came after %v, want at most %v", d, probeMin)
+		if d := hook.at[2].Sub(hook.at[1]); d > breaker.ProbeMin {
+			t.Errorf("the second probe came after %v, want at most %v", d, breaker.ProbeMin)
 		}
 	})
 }
@@ -146,6 +128,7 @@ func TestAProbeThatMeetsAnUnavailableHookGoesOnByItsBackOff(t *testing.T) {
 func TestNothingIsKeptAtAClosedGateNearTheConsumerTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		usual := breaker.UsualLimits()
 		log, _ := bufferedLog()
 		c := newConsumer(Queue{Hook: &brokenHook{}, Concurrency: 2}, nil, nil, log)
 		st := stages{t.Context(), t.Context()}
@@ -163,17 +146,17 @@ func TestNothingIsKeptAtAClosedGateNearTheConsumerTimeout(t *testing.T) {
 				ended <- time.Since(started)
 			}()
 		}
-		if d := <-ended; d != handBackAfter {
-			t.Errorf("the one that waited was kept for %v, want %v", d, handBackAfter)
+		if d := <-ended; d != usual.Waiting {
+			t.Errorf("the one that waited was kept for %v, want %v", d, usual.Waiting)
 		}
-		if d := <-ended; d != probeFor {
-			t.Errorf("the one that probed was kept for %v, want %v", d, probeFor)
+		if d := <-ended; d != usual.Probing {
+			t.Errorf("the one that probed was kept for %v, want %v", d, usual.Probing)
 		}
 		young := unsentDelivery()
 		young.sub.started = time.Now()
 		c.answer(st, young)
-		if d := time.Since(started); d != 2*probeFor {
-			t.Errorf("one that came then was kept until %v, want %v", d, 2*probeFor)
+		if d := time.Since(started); d != 2*usual.Probing {
+			t.Errorf("one that came then was kept until %v, want %v", d, 2*usual.Probing)
 		}
 	})
 }
@@ -196,7 +179,7 @@ func TestALongPauseHandsTheMessagesBackAndTheyRunAfterIt(t *testing.T) {
 		return hooks.Outcome{Verdict: hooks.Ack}, nil
 	})
 	r := newRunner(b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Concurrency: 2, Prefetch: 10}))
-	r.consumers[0].gate.limits = holdLimits{waiting: 300 * time.Millisecond, probing: time.Hour}
+	r.consumers[0].breaker = breakerOf(r.consumers[0], breaker.Limits{Waiting: 300 * time.Millisecond, Probing: time.Hour})
 	intake, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.run(intake, context.Background()) }()

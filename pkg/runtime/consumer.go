@@ -10,6 +10,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
 	"github.com/rsctl/rsctl/pkg/runtime/memory"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
 	"github.com/rsctl/rsctl/pkg/settle"
@@ -33,7 +34,7 @@ type consumer struct {
 	handlers  sync.WaitGroup            // one per delivery in hand, and their subscriptions'
 	inHand    atomic.Int64              // the same, to be read
 	returned  atomic.Pointer[time.Time] // when a message last went back to a quorum queue
-	gate      *gate
+	breaker   *breaker.Breaker
 	stall     *stall // of copies that cannot arrive
 	rate      *pacer
 	caution   *caution
@@ -58,7 +59,7 @@ func newConsumer(q Queue, pub sender, t *timers, log *slog.Logger) *consumer {
 		log.Warn("prefetch raised to the size of a batch, which would never be full", keyCount, q.Batch.Size)
 		q.Prefetch = q.Batch.Size
 	}
-	return &consumer{
+	c := &consumer{
 		q:       q,
 		queue:   q.Policy.Queue,
 		log:     log,
@@ -68,7 +69,6 @@ func newConsumer(q Queue, pub sender, t *timers, log *slog.Logger) *consumer {
 		slots:   make(chan struct{}, max(q.Concurrency, 1)),
 		order:   newOrder(),
 		spare:   make(chan *delivery),
-		gate:    newGate(log, q.Breaker),
 		stall:   newStall(log, q.Policy.Queue),
 		rate:    newPacer(q.Rate),
 		lost:    newLostAcks(),
@@ -77,12 +77,13 @@ func newConsumer(q Queue, pub sender, t *timers, log *slog.Logger) *consumer {
 		pace:    newPace(),
 		route:   route{queue: q.Policy.DeadLetter},
 	}
+	c.breaker = breakerOf(c, breaker.UsualLimits())
+	return c
 }
 
 // observe tells o what happens to the queue from now on.
 func (c *consumer) observe(o Observer) {
 	c.obs = o
-	c.gate.obs, c.gate.queue = o, c.queue
 	c.stall.obs = o
 	c.timers.obs, c.timers.owner = o, c.queue
 }

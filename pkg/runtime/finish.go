@@ -54,7 +54,7 @@ func (c *consumer) cancelAtStop(st stages, sub *subscription) {
 	}
 }
 
-// asked is done when nothing may wait at a closed gate any more.
+// asked is done when nothing may wait at an open breaker any more.
 func (c *consumer) asked(st stages) context.Context {
 	if c.finishing == nil {
 		return st.intake

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
 	"github.com/rsctl/rsctl/pkg/runtime/memory"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
 	"github.com/rsctl/rsctl/pkg/settle"
@@ -85,31 +86,31 @@ func (c *consumer) ask(st stages, sub *subscription, bodies int, call func() (ho
 		c.bodies.Handled().Give(share)
 		switch {
 		case err == nil && st.work.Err() != nil: // a hook that was stopped says nothing about the next
-			c.gate.leave(p)
+			c.breaker.Leave(p)
 			return outcome, true
 		case err == nil:
-			c.gate.answered(p, outcome)
+			note(c.breaker, p, outcome)
 			return outcome, true
 		case st.work.Err() != nil && errors.Is(err, hooks.ErrUnavailable):
-			c.gate.leave(p)
+			c.breaker.Leave(p)
 			return hooks.Outcome{}, false
 		case !errors.Is(err, hooks.ErrUnavailable) || c.q.RetryUnavailable:
 			failed := hooks.Outcome{Verdict: hooks.Failed, Reason: err.Error()}
-			c.gate.answered(p, failed)
+			note(c.breaker, p, failed)
 			return failed, true
 		}
-		c.gate.unavailable(p, err)
+		c.breaker.Unavailable(p, err)
 	}
 }
 
 // admit waits until a hook may be called; false when the delivery cannot have it
 // any more. Memory comes last: who has a share waits for nothing but the hook.
-func (c *consumer) admit(st stages, sub *subscription, bodies int) (pass, memory.Share, bool) {
+func (c *consumer) admit(st stages, sub *subscription, bodies int) (breaker.Token, memory.Share, bool) {
 	for {
 		err := c.stall.wait(c.asked(st), sub.ctx, sub.started)
-		var p pass
+		var p breaker.Token
 		if err == nil {
-			p, err = c.gate.enter(c.asked(st), sub.ctx, sub.started)
+			p, err = c.breaker.Enter(c.asked(st), sub.ctx, sub.started)
 		}
 		if err != nil && c.rest(st, sub, err) {
 			return 0, memory.Share{}, false
@@ -118,15 +119,15 @@ func (c *consumer) admit(st stages, sub *subscription, bodies int) (pass, memory
 			continue
 		}
 		if !c.rate.wait(st.intake.Done(), sub.ctx.Done()) {
-			c.gate.leave(p)
+			c.breaker.Leave(p)
 			return 0, memory.Share{}, false
 		}
 		share, ok := c.bodies.Handled().Take(int64(bodies), st.intake.Done(), sub.ctx.Done())
-		if ok && sub.err() == nil && c.gate.admits(p) && !c.stall.on() {
+		if ok && sub.err() == nil && c.breaker.Admits(p) && !c.stall.on() {
 			return p, share, true
 		}
 		c.bodies.Handled().Give(share)
-		c.gate.leave(p)
+		c.breaker.Leave(p)
 		if !ok || sub.err() != nil {
 			return 0, memory.Share{}, false
 		}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/runtime/internal/backoff"
 )
 
 const (
@@ -24,31 +26,29 @@ const (
 // the same time.
 type pace struct {
 	mu    sync.Mutex
-	wait  *backoff
+	wait  *backoff.Backoff
 	grown time.Time // when the step last grew
 }
 
-func newPace() *pace { return &pace{wait: newBackoff(paceMin, paceMax)} }
+func newPace() *pace { return &pace{wait: backoff.New(paceMin, paceMax)} }
 
 // next is how long to wait before the next try. Failures that come together
 // count as one.
 func (p *pace) next() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	step := p.wait.step
-	d := p.wait.next()
-	if now := time.Now(); now.Sub(p.grown) < step {
-		p.wait.step = step
-	} else {
-		p.grown = now
+	now := time.Now()
+	if now.Sub(p.grown) < p.wait.Step() {
+		return p.wait.Again()
 	}
-	return d
+	p.grown = now
+	return p.wait.Next()
 }
 
 func (p *pace) reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wait.reset()
+	p.wait.Reset()
 }
 
 // warnings keeps a queue's warnings from filling the log.

@@ -13,6 +13,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/runtime/internal/backoff"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
@@ -81,7 +82,7 @@ func newPublisher(cfg Config) *publisher {
 
 // run keeps a connection open until ctx is done.
 func (p *publisher) run(ctx context.Context) {
-	wait := newBackoff(reconnectMin, reconnectMax)
+	wait := backoff.New(reconnectMin, reconnectMax)
 	for ctx.Err() == nil {
 		conn, err := p.dial(ctx, p.purpose)
 		if err == nil {
@@ -91,14 +92,14 @@ func (p *publisher) run(ctx context.Context) {
 			err = l.wait(ctx)
 			p.set(nil)
 			l.close()
-			wait.reset()
+			wait.Reset()
 		}
 		if ctx.Err() != nil {
 			err = nil // it is we who end it
 		}
 		tell(p.obs, Disconnected{Purpose: p.purpose, Err: err})
 		if ctx.Err() == nil {
-			d := wait.next()
+			d := wait.Next()
 			p.log.Warn("no connection to publish on; trying again", keyPurpose, p.purpose, keyError, err, keyIn, d)
 			sleep(d, ctx.Done())
 		}

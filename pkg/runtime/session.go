@@ -7,6 +7,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/runtime/internal/backoff"
 )
 
 const (
@@ -51,7 +53,7 @@ func (r *runner) serve(st stages, stopIntake context.CancelCauseFunc) error {
 // connect opens the first connection and prepares, again and again until the
 // broker takes us, says no for good, or intake is done: then there is none.
 func (r *runner) connect(st stages) (*amqp.Connection, error) {
-	wait := newBackoff(reconnectMin, reconnectMax)
+	wait := backoff.New(reconnectMin, reconnectMax)
 	for {
 		conn, err := r.open(st.intake, false)
 		switch {
@@ -70,7 +72,7 @@ func (r *runner) connect(st stages) (*amqp.Connection, error) {
 
 // keep opens one session of a shard after the other until intake is done.
 func (r *runner) keep(st stages, sh *shard) {
-	wait := newBackoff(reconnectMin, reconnectMax)
+	wait := backoff.New(reconnectMin, reconnectMax)
 	for {
 		conn, err := sh.connection(st.intake)
 		if st.stopping() {
@@ -90,16 +92,16 @@ func (r *runner) keep(st stages, sh *shard) {
 				return
 			}
 			if time.Since(started) > reconnectMax {
-				wait.reset()
+				wait.Reset()
 			}
 		}
 		r.waitToConnect(st, wait, sh.consumers, err)
 	}
 }
 
-func (r *runner) waitToConnect(st stages, wait *backoff, consumers []*consumer, err error) {
+func (r *runner) waitToConnect(st stages, wait *backoff.Backoff, consumers []*consumer, err error) {
 	tell(r.cfg.Observer, Disconnected{"consume", queueNames(consumers), err})
-	d := wait.next()
+	d := wait.Next()
 	r.log.Error("no connection to the broker; trying again", keyError, err, keyIn, d.Round(time.Millisecond))
 	sleep(d, st.intake.Done())
 }
@@ -183,9 +185,9 @@ func (r *runner) prepareAgain(ctx context.Context, s *session) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	wait := newBackoff(reconnectMin, reconnectMax)
+	wait := backoff.New(reconnectMin, reconnectMax)
 	for err := r.unprepared; err != nil && ctx.Err() == nil; {
-		d := wait.next()
+		d := wait.Next()
 		r.log.Error("the topology is not as it has to be; consuming what there is and trying again", keyError, err, keyIn, d.Round(time.Millisecond))
 		if !sleep(d, ctx.Done()) {
 			return

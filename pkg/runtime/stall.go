@@ -9,6 +9,7 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
 )
 
 // stall pauses a queue while copies of its messages cannot arrive: each further
@@ -18,7 +19,7 @@ type stall struct {
 	log    *slog.Logger // names the queue
 	obs    Observer
 	queue  string
-	limits holdLimits
+	limits breaker.Limits
 
 	waiting atomic.Int32 // copies
 	mu      sync.Mutex
@@ -27,7 +28,7 @@ type stall struct {
 }
 
 func newStall(log *slog.Logger, queue string) *stall {
-	return &stall{log: log, queue: queue, limits: holdLimits{handBackAfter, probeFor}}
+	return &stall{log: log, queue: queue, limits: breaker.UsualLimits()}
 }
 
 // begin counts one more copy that waits.
@@ -65,7 +66,7 @@ func (s *stall) ending() <-chan struct{} {
 	return s.over
 }
 
-// wait returns when no copy waits. It gives up as [gate.enter] does.
+// wait returns when no copy waits. It gives up as [breaker.Breaker.Enter] does.
 func (s *stall) wait(stop, lost context.Context, held time.Time) error {
 	for s.on() {
 		s.mu.Lock()
@@ -74,7 +75,7 @@ func (s *stall) wait(stop, lost context.Context, held time.Time) error {
 		if held.Before(since) {
 			held = since
 		}
-		timer := time.NewTimer(time.Until(held.Add(s.limits.waiting)))
+		timer := time.NewTimer(time.Until(held.Add(s.limits.Waiting)))
 		select {
 		case <-over:
 			timer.Stop()
@@ -122,7 +123,7 @@ func (v *vigil) again(target string, err error) bool {
 	pause := c.pace.next()
 	c.log.Error("copy not delivered; the message is kept and the copy tried again, not the handler", keyTarget, target,
 		keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyError, err, keyIn, pause.Round(time.Millisecond))
-	if time.Since(v.since)+pause > c.stall.limits.probing {
+	if time.Since(v.since)+pause > c.stall.limits.Probing {
 		if !c.rest(v.st, d.sub, errPaused) {
 			return true
 		}

@@ -11,6 +11,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -150,7 +151,7 @@ func TestACopyIsNotWaitedForNearTheConsumerTimeout(t *testing.T) {
 	b.publish(p.Queue, amqp.Publishing{MessageId: "m"})
 	hook := &recorder{reply: always(hooks.Retry)}
 	r := newRunner(b.config(Queue{Policy: p, Hook: hook, Concurrency: 1, Prefetch: 2}))
-	r.consumers[0].stall.limits = holdLimits{waiting: time.Minute, probing: time.Second}
+	r.consumers[0].stall.limits = breaker.Limits{Waiting: time.Minute, Probing: time.Second}
 	intake, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.run(intake, context.Background()) }()

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/runtime/internal/backoff"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 // lost: a channel that ends, or a consumer that the server cancels, concerns
 // this queue only.
 func (c *consumer) consume(st stages, s *session) {
-	wait := newBackoff(resubscribeMin, resubscribeMax)
+	wait := backoff.New(resubscribeMin, resubscribeMax)
 	for !st.stopping() && s.ctx.Err() == nil {
 		started := time.Now()
 		sub, err := c.attempt(st, s)
@@ -47,9 +49,9 @@ func (c *consumer) consume(st stages, s *session) {
 			continue
 		}
 		if time.Since(started) > resubscribeMax && !errors.Is(err, errNoAnswer) {
-			wait.reset()
+			wait.Reset()
 		}
-		d := wait.next()
+		d := wait.Next()
 		c.reportFailure(err, d)
 		if !sleep(d, st.intake.Done(), s.ctx.Done()) {
 			return
@@ -156,7 +158,7 @@ func (c *consumer) reportFailure(err error, next time.Duration) {
 func (c *consumer) sitOut(st stages, s *session, sub *subscription) {
 	c.log.Warn("queue paused for long; its messages are handed back until the handler works")
 	for {
-		changed := c.gate.closing()
+		changed := c.breaker.Changing()
 		if changed == nil {
 			changed = c.stall.ending()
 		}

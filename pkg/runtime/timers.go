@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rsctl/rsctl/pkg/runtime/memory"
+
+	"github.com/rsctl/rsctl/pkg/runtime/internal/backoff"
 )
 
 const (
@@ -179,7 +181,7 @@ func (t *timers) sleep(ctx context.Context, wait time.Duration) bool {
 
 // send publishes a due copy, trying until it is confirmed or ctx is done.
 func (t *timers) send(ctx context.Context, h *held) {
-	wait := newBackoff(heldRetryMin, heldRetryMax)
+	wait := backoff.New(heldRetryMin, heldRetryMax)
 	rush := t.rush
 	for {
 		err := t.pub.publish(ctx, h.out)
@@ -190,12 +192,12 @@ func (t *timers) send(ctx context.Context, h *held) {
 		if ctx.Err() != nil {
 			return
 		}
-		d := wait.next()
+		d := wait.Next()
 		t.log.Error("held copy not delivered; trying again", keyTarget, h.out.key, keyMessage, h.out.msg.MessageId,
 			keyError, err, keyIn, d.Round(time.Millisecond))
 		if !sleep(d, ctx.Done(), rush) {
 			rush = nil
-			wait.reset()
+			wait.Reset()
 		}
 	}
 }

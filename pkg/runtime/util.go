@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -55,21 +54,6 @@ func sleep(d time.Duration, stop ...<-chan struct{}) bool {
 		return false
 	}
 }
-
-// backoff grows from min to max, doubling, each step with up to half of it taken
-// off at random so that many processes do not come back at once. It is not safe
-// for concurrent use.
-type backoff struct{ low, high, step time.Duration }
-
-func newBackoff(low, high time.Duration) *backoff { return &backoff{low: low, high: high, step: low} }
-
-func (b *backoff) next() time.Duration {
-	d := b.step
-	b.step = min(b.step*2, b.high)
-	return d - rand.N(d/2+1)
-}
-
-func (b *backoff) reset() { b.step = b.low }
 
 // reasonText is the broker's reason without the library's wrapping.
 func reasonText(e *amqp.Error) string {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -26,7 +27,7 @@ type brokenHook struct {
 	mu      sync.Mutex
 	mended  bool
 	running int
-	most    int // at a time, since the gate closed
+	most    int // at a time, since the breaker opened
 	tries   []time.Time
 	takes   time.Duration
 }
@@ -99,15 +100,15 @@ func TestOneDeliveryAtATimeProbesABrokenHook(t *testing.T) {
 		if len(tries) < 6 || len(tries) > 14 {
 			t.Errorf("%d probes in 2 minutes, want 6 to 14", len(tries))
 		}
-		if pause := tries[len(tries)-1].Sub(tries[len(tries)-2]); pause < probeMax/2 || pause > probeMax+time.Second {
-			t.Errorf("the last pause was %v, want it to have grown to about %v", pause, probeMax)
+		if pause := tries[len(tries)-1].Sub(tries[len(tries)-2]); pause < breaker.ProbeMax/2 || pause > breaker.ProbeMax+time.Second {
+			t.Errorf("the last pause was %v, want it to have grown to about %v", pause, breaker.ProbeMax)
 		}
 		hook.mend()
 		acked.Wait()
 	})
 }
 
-func TestAWaitAtAClosedGateEndsWithTheStop(t *testing.T) {
+func TestAWaitAtAnOpenBreakerEndsWithTheStop(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
@@ -154,38 +155,4 @@ func TestAWaitAtAClosedGateEndsWithTheStop(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestAHookThatWasRunningWhenTheGateClosedEndsNobodysProbe(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		log, out := bufferedLog()
-		g := newGate(log, Breaker{})
-		early, _ := g.enter(t.Context(), t.Context(), time.Time{})
-		slow, _ := g.enter(t.Context(), t.Context(), time.Time{})
-		g.unavailable(early, errGone)
-		probe, err := g.enter(t.Context(), t.Context(), time.Time{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		g.unavailable(slow, errGone)
-		g.leave(slow)
-		second := make(chan pass)
-		go func() {
-			p, _ := g.enter(t.Context(), t.Context(), time.Time{})
-			second <- p
-		}()
-		select {
-		case <-second:
-			t.Fatal("a second delivery probes while the first does")
-		case <-time.After(2 * probeMax):
-		}
-		g.leave(probe)
-		if p := <-second; p == 0 || p == probe {
-			t.Errorf("the next pass is %d, after %d", p, probe)
-		}
-		if n := out.count("handler still unavailable"); n != 0 {
-			t.Errorf("%d deliveries that did not probe were logged as probes", n)
-		}
-	})
 }

@@ -5,6 +5,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/runtime/internal/recall"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -41,7 +42,7 @@ type caution struct {
 	most   int  // suspects that run alone
 	row    int  // suspects without another delivery between them; trusting: none are
 	others int  // deliveries since the last suspect
-	own    *ownReturns
+	own    *recall.Returns
 }
 
 // trusting is the row of a queue whose counted deliveries are nobody's fault, up
@@ -54,7 +55,7 @@ const trusting = -1
 func newCaution(q Queue) *caution {
 	held := q.Policy.Delay != nil && q.Policy.Delay.Mode == settle.ModeHold
 	applies := q.Policy.Type == settle.Quorum && q.Prefetch > 1 && !q.Consumer.SingleActive && (q.Batch.Size == 0 || !held)
-	return &caution{applies: applies, goes: q.GoesUnused, alone: applies, most: aloneTimes * q.Prefetch, others: calm, own: newOwnReturns()}
+	return &caution{applies: applies, goes: q.GoesUnused, alone: applies, most: aloneTimes * q.Prefetch, others: calm, own: recall.NewReturns()}
 }
 
 // serve notes what the server does, before each subscription. A queue that goes
@@ -98,7 +99,7 @@ func (k *caution) meet(d *amqp.Delivery) change {
 			return opens
 		}
 		return unchanged
-	case k.row == trusting, k.own.has(d):
+	case k.row == trusting, k.own.Has(d):
 		return unchanged
 	}
 	rare := k.others >= calm
@@ -171,7 +172,7 @@ func (c *consumer) meet(st stages, sub *subscription, raw amqp.Delivery, rest <-
 func (c *consumer) handBackSuspects(st stages, sub *subscription, first amqp.Delivery, deliveries <-chan amqp.Delivery) {
 	suspects := []amqp.Delivery{first}
 	for raw := range deliveries {
-		if counted(&raw) && !c.caution.own.has(&raw) {
+		if counted(&raw) && !c.caution.own.Has(&raw) {
 			suspects = append(suspects, raw)
 			continue
 		}

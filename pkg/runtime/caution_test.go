@@ -90,7 +90,7 @@ func TestWhatThisProcessReturnedIsNoSuspect(t *testing.T) {
 	k.meet(&amqp.Delivery{})
 	for i := range 10 {
 		d := suspect(i)
-		k.own.add(d)
+		k.own.Add(d)
 		if got := k.meet(d); got != unchanged {
 			t.Errorf("change %v", got)
 		}
@@ -111,19 +111,5 @@ func TestOnlyQueuesThatCountAreCautious(t *testing.T) {
 		if k := newCaution(q); k.alone || k.meet(suspect(1)) != unchanged {
 			t.Errorf("a queue that is %s is cautious", name)
 		}
-	}
-}
-
-func TestTheMemoryOfReturnsIsBounded(t *testing.T) {
-	t.Parallel()
-	o := newOwnReturns()
-	for i := range 10 * rememberReturns {
-		o.add(suspect(i))
-	}
-	if n := len(o.now) + len(o.old); n > 2*rememberReturns {
-		t.Errorf("%d are remembered", n)
-	}
-	if o.has(suspect(0)) || !o.has(suspect(10*rememberReturns-1)) {
-		t.Error("the oldest is remembered, or the newest is not")
 	}
 }

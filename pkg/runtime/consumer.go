@@ -11,6 +11,7 @@ import (
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/recall"
 	"github.com/rsctl/rsctl/pkg/runtime/memory"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
 	"github.com/rsctl/rsctl/pkg/settle"
@@ -40,7 +41,7 @@ type consumer struct {
 	caution   *caution
 	heirs     heirs
 	finishing *finishing // nil: a stop hands back at once
-	lost      *lostAcks
+	lost      *recall.LostAcks
 	warned    *warnings
 	pace      *pace // of copies that cannot be sent
 	route     route // where the server dead-letters to
@@ -71,7 +72,7 @@ func newConsumer(q Queue, pub sender, t *timers, log *slog.Logger) *consumer {
 		spare:   make(chan *delivery),
 		stall:   newStall(log, q.Policy.Queue),
 		rate:    newPacer(q.Rate),
-		lost:    newLostAcks(),
+		lost:    recall.NewLostAcks(),
 		caution: newCaution(q),
 		warned:  newWarnings(log),
 		pace:    newPace(),

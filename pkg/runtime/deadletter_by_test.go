@@ -84,7 +84,7 @@ func TestARememberedAckWaitsForNoSlot(t *testing.T) {
 			hook := &recorder{reply: always(hooks.Ack)}
 			b.giveBack(p.Queue)
 			c, d := b.received(Queue{Policy: p, Hook: hook, Concurrency: 1, Prefetch: 2, Batch: Batch{Size: batch, Wait: time.Hour}}, nil)
-			if !d.Redelivered || !c.lost.remember(&d.Delivery) {
+			if !d.Redelivered || !c.lost.Remember(&d.Delivery) {
 				t.Fatal("not a redelivery with an ack to remember")
 			}
 			j := &journal{}
@@ -114,7 +114,7 @@ func TestWhatIsHandedBackIsAckedWhenItHasSucceeded(t *testing.T) {
 	j := &journal{}
 	c.obs = j
 	d = c.receive(d.sub, d.Delivery)
-	c.lost.remember(&d.Delivery) // its handler ends while the redelivery waits
+	c.lost.Remember(&d.Delivery) // its handler ends while the redelivery waits
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	c.conclude(stages{stopped, t.Context()}, d, hooks.Outcome{}, false)

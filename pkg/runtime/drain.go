@@ -56,7 +56,7 @@ func (r *runner) empty(l *looker) bool {
 // requeued notes that a message was given back to a quorum queue.
 func (c *consumer) requeued(d *delivery, step settle.Step) {
 	if step == (settle.Reject{Requeue: true}) && c.q.Policy.Type == settle.Quorum {
-		c.caution.own.add(&d.Delivery)
+		c.caution.own.Add(&d.Delivery)
 		now := time.Now()
 		c.returned.Store(&now)
 	}

@@ -91,7 +91,7 @@ func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
 	switch {
 	case o.Verdict != hooks.Ack:
 		c.log.Warn("settlement lost; the broker redelivers the message and its handler runs again", attrs...)
-	case c.lost.remember(&d.Delivery):
+	case c.lost.Remember(&d.Delivery):
 		c.log.Warn("ack lost; the message has succeeded, and should this process get it again, it is acked without running its handler", append(attrs, c.endsOtherwise()...)...)
 	default:
 		c.log.Warn("ack lost, and not remembered; the message has succeeded, and its handler runs again when it comes again", append(attrs, keyReason, c.forgets(d))...)
@@ -103,7 +103,7 @@ func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
 // the delivery.
 func (c *consumer) ackedLate(d *delivery) {
 	attrs := []any{keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyHookAge, time.Since(d.arrived).Round(time.Millisecond)}
-	if c.lost.remember(&d.Delivery) {
+	if c.lost.Remember(&d.Delivery) {
 		c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, it is acked without running the handler", append(attrs, c.endsOtherwise()...)...)
 		return
 	}

@@ -67,7 +67,7 @@ func (c *consumer) answer(st stages, d *delivery) (outcome hooks.Outcome, answer
 
 // succeeded reports whether d has been handled before and only its ack was lost.
 func (c *consumer) succeeded(d *delivery) bool {
-	if !d.Redelivered || !c.lost.take(&d.Delivery) {
+	if !d.Redelivered || !c.lost.Take(&d.Delivery) {
 		return false
 	}
 	c.log.Info("acked without running the handler again: it has succeeded, and its ack came too late", keyMessage, d.MessageId)

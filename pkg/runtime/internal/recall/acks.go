@@ -33,6 +33,7 @@ type ackKey struct {
 	body uint64
 }
 
+// NewLostAcks returns an empty memory.
 func NewLostAcks() *LostAcks {
 	return &LostAcks{seed: maphash.MakeSeed(), acks: map[ackKey]time.Time{}}
 }

@@ -95,6 +95,9 @@ func (s *stage) strikes(ctx context.Context, p plan) (n int, err error) {
 		if err := s.progress(ctx, 100); err != nil {
 			return n, fmt.Errorf("after strike %d: %w", n+1, err)
 		}
+		if err := catchUp(ctx, s); err != nil {
+			return n, fmt.Errorf("after strike %d: %w", n+1, err)
+		}
 	}
 	return n, nil
 }

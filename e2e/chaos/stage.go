@@ -156,3 +156,21 @@ func (s *stage) run() error {
 	s.processes = append(s.processes, p)
 	return nil
 }
+
+// catchUp waits until the innocent queues have caught up: how late their
+// messages are is said of one strike, not of many that follow each other closely.
+func catchUp(ctx context.Context, s *stage) error {
+	var names []string
+	for _, q := range s.fault.queues {
+		if q.innocent {
+			names = append(names, q.name)
+		}
+	}
+	if names == nil {
+		return nil
+	}
+	return s.whileRunning(ctx, "the innocent queues to catch up", func() bool {
+		n, err := s.readyIn(names...)
+		return err == nil && n == 0
+	})
+}

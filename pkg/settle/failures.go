@@ -73,26 +73,15 @@ func (p Policy) copies() bool {
 	})
 }
 
-func failureRows(e Failure, p Policy) []FailureRow {
+func failureRows(failure Failure, p Policy) []FailureRow {
 	var rows []FailureRow
-	for _, s := range situations(p) {
-		steps := Recover(e, s.facts, p)
-		row := FailureRow{e, s.when, s.facts, steps, afterFailure(s.facts, steps, p)}
-		switch i := slices.IndexFunc(rows, row.endsLike); {
-		case i < 0:
-			rows = append(rows, row)
-		case s.widen != "":
-			rows[i].When = s.widen
-		}
-	}
-	if len(rows) == 1 {
-		rows[0].When = "always"
+	for _, e := range endings(p, func(f Facts) ([]Step, string) {
+		steps := Recover(failure, f, p)
+		return steps, afterFailure(f, steps, p)
+	}) {
+		rows = append(rows, FailureRow{failure, e.when, e.facts, e.steps, e.then})
 	}
 	return rows
-}
-
-func (r FailureRow) endsLike(o FailureRow) bool {
-	return r.Then == o.Then && slices.EqualFunc(r.Steps, o.Steps, sameKind)
 }
 
 // afterFailure is [Then] for the steps of Recover.

@@ -43,9 +43,6 @@ func TestFailureTableHasTheFailuresThatConcernAQueue(t *testing.T) {
 	}
 	for _, r := range settle.FailureTable(policy(settle.Quorum)) {
 		if r.Failure != settle.Stopped && r.Failure != settle.ReplyUnconfirmed {
-			for _, row := range settle.Table(policy(settle.Quorum)) {
-				t.Logf("%s: %v", row.Outcome, row.Steps)
-			}
 			t.Errorf("%s: concerns a queue without copies", r.Failure)
 		}
 	}

@@ -105,20 +105,44 @@ func belowCap(p Policy) []situation {
 // outcomeRows has one row for each situation that ends in a way of its own.
 func outcomeRows(answer hooks.Outcome, p Policy) []Row {
 	var rows []Row
-	for _, s := range situations(p) {
-		steps := Decide(s.facts, answer, p)
-		row := Row{nameOf(answer), s.when, s.facts, answer, steps, Then(s.facts, steps, p)}
-		switch i := slices.IndexFunc(rows, row.endsLike); {
-		case i < 0:
-			rows = append(rows, row)
-		case s.widen != "":
-			rows[i].When = s.widen
-		}
-	}
-	if len(rows) == 1 {
-		rows[0].When = "always"
+	for _, e := range endings(p, func(f Facts) ([]Step, string) {
+		steps := Decide(f, answer, p)
+		return steps, Then(f, steps, p)
+	}) {
+		rows = append(rows, Row{nameOf(answer), e.when, e.facts, answer, e.steps, e.then})
 	}
 	return rows
+}
+
+// ending is how a delivery ends in one situation, or in several that end alike.
+type ending struct {
+	when  string
+	facts Facts
+	steps []Step
+	then  string
+}
+
+// endings has one ending for each situation that ends in a way of its own.
+func endings(p Policy, end func(Facts) (steps []Step, then string)) []ending {
+	var list []ending
+	for _, s := range situations(p) {
+		steps, then := end(s.facts)
+		e := ending{s.when, s.facts, steps, then}
+		switch i := slices.IndexFunc(list, e.like); {
+		case i < 0:
+			list = append(list, e)
+		case s.widen != "":
+			list[i].when = s.widen
+		}
+	}
+	if len(list) == 1 {
+		list[0].when = "always"
+	}
+	return list
+}
+
+func (e ending) like(o ending) bool {
+	return e.then == o.then && slices.EqualFunc(e.steps, o.steps, sameKind)
 }
 
 // clampedRow shows a delay beyond what the strategy can hold.
@@ -140,10 +164,6 @@ func oversizedRow(p Policy) (Row, bool) {
 	}
 	facts, steps := Facts{Attempt: 1}, DecideOversized(p)
 	return Row{"none", "a body over max_body", facts, hooks.Outcome{Verdict: hooks.Drop}, steps, Then(facts, steps, p)}, true
-}
-
-func (r Row) endsLike(o Row) bool {
-	return r.Then == o.Then && slices.EqualFunc(r.Steps, o.Steps, sameKind)
 }
 
 // Then says in a few words what the steps, decided from f and p, lead to; docs,

@@ -130,9 +130,9 @@ func counted(d *amqp.Delivery) bool {
 	return d.Redelivered && n > 0
 }
 
-// changePrefetch ends the consumer, or the polling, so that another one with another prefetch
-// follows it; what it has in hand is settled on its channel. It reports false when
-// the deliveries need not end.
+// changePrefetch ends the consumer, or the polling, so that one with another
+// prefetch follows it; what it has in hand is settled on its channel. It reports
+// false when the deliveries need not end.
 func (c *consumer) changePrefetch(sub *subscription) bool {
 	if c.caution.alone {
 		c.log.Info("a message came back counted that this process has not run; one message at a time until all of those have run", keyConsumerTag, sub.tag)

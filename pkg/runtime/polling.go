@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"errors"
 	"sync"
 	"time"
 
@@ -98,9 +97,7 @@ func (p *polling) run(sub *subscription, g got, out chan<- amqp.Delivery, get fu
 		}
 		var err error
 		if g, err = get(); err != nil {
-			if !errors.Is(err, errStopped) {
-				sub.setReason(err)
-			}
+			sub.setReason(err)
 			return
 		}
 	}

@@ -178,17 +178,13 @@ func (c *consumer) sitOut(st stages, s *session, sub *subscription) {
 }
 
 // subscribe opens a channel of its own and starts a consumer with a tag of its
-// own: after a failure neither can be used again.
+// own, or polling where that comes first: after a failure neither can be used again.
 func (c *consumer) subscribe(st stages, s *session) (*subscription, <-chan amqp.Delivery, error) {
 	ch, err := s.conn.Channel()
 	if err != nil {
 		return nil, nil, fmt.Errorf("open a channel: %w", err)
 	}
 	sub := newSubscription(s, ch, c.tag())
-	if err := ch.Qos(c.caution.prefetch(c.q.Prefetch), 0, false); err != nil {
-		sub.end(err)
-		return nil, nil, fmt.Errorf("set the prefetch: %w", err)
-	}
 	stop, release := awhileAfter(st.intake, answerAtStop)
 	defer release()
 	if c.caution.polls() {
@@ -198,6 +194,10 @@ func (c *consumer) subscribe(st stages, s *session) (*subscription, <-chan amqp.
 			return nil, nil, err
 		}
 		return sub, deliveries, nil
+	}
+	if err := ch.Qos(c.caution.prefetch(c.q.Prefetch), 0, false); err != nil {
+		sub.end(err)
+		return nil, nil, fmt.Errorf("set the prefetch: %w", err)
 	}
 	deliveries, err := ask(s, stop, func() (<-chan amqp.Delivery, error) {
 		return ch.Consume(c.queue, sub.tag, false, c.q.Consumer.Exclusive, false, false, c.q.Consumer.Arguments)

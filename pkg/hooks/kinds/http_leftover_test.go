@@ -2,7 +2,6 @@ package kinds
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -332,23 +331,6 @@ func TestWithoutKeepAliveEachRequestHasItsConnection(t *testing.T) {
 	})
 }
 
-func TestMayBeRequest(t *testing.T) {
-	t.Parallel()
-	for name, body := range smuggled {
-		if want := !strings.HasPrefix(name, "no "); mayBeRequest([]byte(body)) != want {
-			t.Errorf("%s: got %t", name, !want)
-		}
-	}
-	for _, body := range []string{
-		"", "/", " /", "text", `{"url":"https://shop.example/a/b","type":"application/json"}`, "see http://shop.example/x",
-		"<br /><a href=/x>b</a> <i x='1' />", "10/12/2024 1 / 2", "a,/b", "\xc3\xa0 /", `{"method":"GET"}`, "WIDGETS",
-	} {
-		if mayBeRequest([]byte(body)) {
-			t.Errorf("%q is held for a request", body)
-		}
-	}
-}
-
 // What the simplest of servers reads as a request is never overlooked.
 // The transport may look at what it has read before it writes the request.
 func TestWhatIsThereBeforeTheRequestIsWrittenIsNoAnswer(t *testing.T) {
@@ -375,42 +357,5 @@ func TestWhatIsThereBeforeTheRequestIsWrittenIsNoAnswer(t *testing.T) {
 	p.gotFirstByte()
 	if !p.refused.Load() {
 		t.Error("what had come before the request is taken for its answer")
-	}
-}
-
-func FuzzMayBeRequest(f *testing.F) {
-	for _, body := range smuggled {
-		f.Add([]byte(body), 0)
-	}
-	f.Fuzz(func(t *testing.T, body []byte, from int) {
-		if from < 0 || from > len(body) || mayBeRequest(body) {
-			return
-		}
-		for line := range bytes.Lines(body[from:]) {
-			words := bytes.FieldsFunc(line, func(r rune) bool { return r <= ' ' })
-			if len(words) < 2 || len(words[0]) == 0 {
-				continue
-			}
-			if isLetter(words[0][len(words[0])-1]) && words[1][0] == '/' && !bytes.HasPrefix(words[1], []byte("/>")) || bytes.Contains(bytes.ToUpper(line), []byte("HTTP/1.")) {
-				t.Errorf("%q from %d: a server may read the request %q", body, from, line)
-			}
-		}
-	})
-}
-
-func BenchmarkMayBeRequest(b *testing.B) {
-	for name, part := range map[string]string{
-		"addresses": `{"url":"https://shop.example/a/b/c","n":1},`,
-		"words":     `{"name": "Ann Example", "city": "Köln", "n": 12},`,
-	} {
-		b.Run(name, func(b *testing.B) {
-			body := bytes.Repeat([]byte(part), 512/len(part))
-			b.SetBytes(int64(len(body)))
-			for b.Loop() {
-				if mayBeRequest(body) {
-					b.Fatal("it is none")
-				}
-			}
-		})
 	}
 }

@@ -23,12 +23,13 @@ var (
 
 // breakerOf returns what pauses the queue of c.
 func breakerOf(c *consumer, limits breaker.Limits) *breaker.Breaker {
+	changes := &changeLog{log: c.log}
 	return breaker.New(breaker.Settings{
 		Failures: c.q.Breaker.Failures,
 		Cooldown: c.q.Breaker.Cooldown,
 		Limits:   limits,
 		Changed: func(change breaker.Change) {
-			logChange(c.log, change)
+			changes.tell(change)
 			if change.State == breaker.Open {
 				tell(c.obs, Paused{c.queue, change.Err})
 			} else {
@@ -38,19 +39,57 @@ func breakerOf(c *consumer, limits breaker.Limits) *breaker.Breaker {
 	})
 }
 
-func logChange(log *slog.Logger, change breaker.Change) {
+// pauseLoggedEvery is how often a queue that is paused and goes on again and again
+// says so.
+const pauseLoggedEvery = 10 * time.Second
+
+// changeLog logs what happens to the breaker of a queue. Where some calls can be
+// made and others cannot (few descriptors are left, say) it opens and closes
+// hundreds of times a second: a pause that begins shortly after one that was logged
+// is only counted, unless it lasts until a try has failed.
+type changeLog struct {
+	log    *slog.Logger
+	last   time.Time // a pause was logged
+	silent bool      // the pause under way was not
+	left   int       // how many were not, since then
+}
+
+func (l *changeLog) tell(change breaker.Change) {
 	switch {
 	case change.State == breaker.Closed:
-		log.Info("handler available again", keyPausedFor, change.For.Round(time.Millisecond))
+		if !l.silent {
+			l.log.Info("handler available again", keyPausedFor, change.For.Round(time.Millisecond))
+		}
+		l.silent = false
 	case change.Fails && change.Still:
-		log.Warn("handler still fails; queue stays paused", keyError, change.Err, keyIn, change.For)
+		l.log.Warn("handler still fails; queue stays paused", keyError, change.Err, keyIn, change.For)
 	case change.Fails:
-		log.Error("handler fails every time; queue paused", keyError, change.Err, keyIn, change.For)
-	case change.Still:
-		log.Warn("handler still unavailable", keyError, change.Err)
+		l.log.Error("handler fails every time; queue paused", keyError, change.Err, keyIn, change.For)
+	case change.Still && !l.silent:
+		l.log.Warn("handler still unavailable", keyError, change.Err)
 	default:
-		log.Error("handler unavailable; queue paused, no attempt is spent", keyError, change.Err)
+		l.unavailable(change)
 	}
+}
+
+// unavailable logs that a queue is paused. A pause that was only counted is logged
+// when a try has failed.
+func (l *changeLog) unavailable(change breaker.Change) {
+	if !change.Still && time.Since(l.last) < pauseLoggedEvery {
+		l.silent = true
+		l.left++
+		return
+	}
+	if l.silent {
+		l.silent = false
+		l.left--
+	}
+	attrs := []any{keyError, change.Err}
+	if l.left > 0 {
+		attrs = append(attrs, keyNotLogged, l.left)
+	}
+	l.last, l.left = time.Now(), 0
+	l.log.Error("handler unavailable; queue paused, no attempt is spent", attrs...)
 }
 
 // note tells the breaker what a handler that was called has answered.

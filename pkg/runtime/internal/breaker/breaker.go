@@ -10,15 +10,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
-
-	"github.com/rsctl/rsctl/pkg/runtime/internal/backoff"
 )
 
-// The pauses between tries while calls cannot be made.
+// The pauses between tries while calls cannot be made: as long as that has been so,
+// or down to half of it at random so that many processes do not come back at once,
+// within these bounds. What waits is then late by no more than twice the trouble.
 const (
-	ProbeMin = 500 * time.Millisecond
+	ProbeMin = 100 * time.Millisecond
 	ProbeMax = 30 * time.Second
 )
 
@@ -79,11 +80,11 @@ type Breaker struct {
 
 	mu       sync.Mutex
 	open     bool
-	since    time.Time // it is open
-	failures int       // in a row
-	probing  Token     // whose try is under way; 0: nobody's
-	last     Token     // the highest given out
-	wait     *backoff.Backoff
+	since    time.Time     // it is open
+	failures int           // in a row
+	probing  Token         // whose try is under way; 0: nobody's
+	last     Token         // the highest given out
+	away     time.Time     // since when calls could not be made; zero while they can
 	probeAt  time.Time     // no try before
 	changed  chan struct{} // closed and replaced at each change
 }
@@ -93,7 +94,7 @@ func New(s Settings) *Breaker {
 	if s.Limits == (Limits{}) {
 		s.Limits = usual
 	}
-	return &Breaker{settings: s, wait: backoff.New(ProbeMin, ProbeMax), changed: make(chan struct{})}
+	return &Breaker{settings: s, changed: make(chan struct{})}
 }
 
 // Enter returns when the caller may make a call. It gives up with [ErrStopped] when
@@ -195,10 +196,16 @@ func (b *Breaker) Unavailable(t Token, err error) {
 	if !applies {
 		return
 	}
-	if !wasOpen {
-		b.wait.Reset()
+	if b.away.IsZero() {
+		b.away = time.Now()
 	}
-	b.pause(Change{State: Open, Still: wasOpen, Err: err, For: b.wait.Next()})
+	b.pause(Change{State: Open, Still: wasOpen, Err: err, For: untilProbe(time.Since(b.away))})
+}
+
+// untilProbe is how long to wait when calls have not been possible for a while.
+func untilProbe(away time.Duration) time.Duration {
+	d := min(max(away, ProbeMin), ProbeMax)
+	return d - rand.N(d/2+1)
 }
 
 // Succeeded notes a call that has done its work.
@@ -248,7 +255,7 @@ func (b *Breaker) close() {
 	if !b.open {
 		return
 	}
-	b.open, b.probing = false, 0
+	b.open, b.probing, b.away = false, 0, time.Time{}
 	b.signal()
 	b.tell(Change{State: Closed, For: time.Since(b.since)})
 }

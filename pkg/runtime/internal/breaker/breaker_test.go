@@ -123,3 +123,30 @@ func TestBreakerKeepsNoCallerForTooLong(t *testing.T) {
 		}
 	})
 }
+
+func TestBreakerTriesAgainBeforeTheTroubleHasDoubled(t *testing.T) {
+	t.Parallel()
+	for trouble := ProbeMin; trouble < 2*time.Minute; trouble = trouble * 3 / 2 {
+		synctest.Test(t, func(t *testing.T) {
+			b, _ := watched(Settings{})
+			began := time.Now()
+			b.Unavailable(enter(t, b), errGone)
+			for tries := 1; ; tries++ {
+				token := enter(t, b)
+				away := time.Since(began)
+				if away < trouble {
+					b.Unavailable(token, errGone)
+					continue
+				}
+				b.Succeeded(token)
+				if away > min(2*trouble, trouble+ProbeMax) {
+					t.Errorf("the try that ends %v of trouble comes after %v", trouble, away)
+				}
+				if tries > 30 {
+					t.Errorf("%d tries within %v of trouble", tries, trouble)
+				}
+				return
+			}
+		})
+	}
+}

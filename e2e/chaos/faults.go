@@ -101,7 +101,7 @@ func faults() []fault {
 		{name: "dead-letter queue full", where: ownNode, queues: withClassicDead(all), prepare: both(deadLetterAtLeastOnce, refuseWhenFull(`\\.dead$`)), strike: fillUp(`\\.dead$`)},
 		{name: "waiting queue deleted", queues: []queue{classicTTL, quorumTTL}, strike: deleteWaitingQueues},
 		{name: "waiting queue full", queues: []queue{classicTTL, quorumTTL}, prepare: refuseWhenFull(`\\.retry$`), strike: fillUp(`\\.retry$`)},
-		{name: "no permission for copies", queues: all, login: limitedUser, strike: forbidCopies},
+		{name: "no permission for copies", harmless: true, queues: hostile(all...), login: limitedUser, strike: forbidCopies},
 		{name: "work queue deleted", hides: true, where: ownNode, queues: all, strike: deleteWorkQueues},
 		{name: "consumer timeout", where: ownNode, queues: all, prepare: shortConsumerTimeout, strike: stallHooks},
 		{name: "memory alarm", where: ownNode, queues: all, strike: memoryAlarm},

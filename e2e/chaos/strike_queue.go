@@ -158,12 +158,40 @@ func (s *stage) allowWrites(ctx context.Context, pattern string) error {
 }
 
 // forbidCopies takes the permission to publish away. The broker remembers what a
-// channel may do, so the connections are made anew.
+// channel may do, so the connections that rsctl publishes on are ended. The others
+// stay: with them the messages in hand would lose an attempt.
 func forbidCopies(ctx context.Context, s *stage, _ plan) error {
 	if err := s.allowWrites(ctx, "^$"); err != nil {
 		return err
 	}
-	s.proxy.Cut()
-	err := pause(ctx, outage)
+	err := s.endPublishing(ctx)
+	if err == nil {
+		err = pause(ctx, outage)
+	}
 	return errors.Join(err, s.allowWrites(context.WithoutCancel(ctx), ".*"))
+}
+
+// endPublishing has the broker close the connections that rsctl publishes on.
+func (s *stage) endPublishing(ctx context.Context) error {
+	var conns []struct {
+		Name string `json:"name"`
+		Said string `json:"user_provided_name"`
+	}
+	if err := s.host.Manage(ctx, http.MethodGet, "vhosts/"+s.host.Name+"/connections", "", &conns); err != nil {
+		return err
+	}
+	ended := 0
+	for _, c := range conns {
+		if !strings.HasSuffix(c.Said, "/publish") {
+			continue
+		}
+		ended++
+		if err := s.host.Manage(ctx, http.MethodDelete, "connections/"+url.PathEscape(c.Name), "", nil); err != nil {
+			return err
+		}
+	}
+	if ended == 0 {
+		return errors.New("no connection of rsctl's publishes")
+	}
+	return nil
 }

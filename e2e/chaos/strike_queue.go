@@ -164,34 +164,31 @@ func forbidCopies(ctx context.Context, s *stage, _ plan) error {
 	if err := s.allowWrites(ctx, "^$"); err != nil {
 		return err
 	}
-	err := s.endPublishing(ctx)
+	err := endPublishing(ctx, s)
 	if err == nil {
 		err = pause(ctx, outage)
 	}
 	return errors.Join(err, s.allowWrites(context.WithoutCancel(ctx), ".*"))
 }
 
-// endPublishing has the broker close the connections that rsctl publishes on.
-func (s *stage) endPublishing(ctx context.Context) error {
-	var conns []struct {
-		Name string `json:"name"`
-		Said string `json:"user_provided_name"`
-	}
-	if err := s.host.Manage(ctx, http.MethodGet, "vhosts/"+s.host.Name+"/connections", "", &conns); err != nil {
-		return err
-	}
-	ended := 0
-	for _, c := range conns {
-		if !strings.HasSuffix(c.Said, "/publish") {
-			continue
+// endPublishing has the broker close the connections that rsctl publishes on. The
+// management API knows of a new connection after some seconds, and of one that has
+// ended for as long.
+func endPublishing(ctx context.Context, s *stage) error {
+	return until(ctx, "the broker to close a connection that rsctl publishes on", func() bool {
+		var conns []struct {
+			Name    string `json:"name"`
+			Purpose string `json:"user_provided_name"`
 		}
-		ended++
-		if err := s.host.Manage(ctx, http.MethodDelete, "connections/"+url.PathEscape(c.Name), "", nil); err != nil {
-			return err
+		if err := s.host.Manage(ctx, http.MethodGet, "vhosts/"+s.host.Name+"/connections", "", &conns); err != nil {
+			return false
 		}
-	}
-	if ended == 0 {
-		return errors.New("no connection of rsctl's publishes")
-	}
-	return nil
+		ended := 0
+		for _, c := range conns {
+			if c.Purpose == "publish" && s.host.Manage(ctx, http.MethodDelete, "connections/"+url.PathEscape(c.Name), "", nil) == nil {
+				ended++
+			}
+		}
+		return ended > 0
+	})
 }

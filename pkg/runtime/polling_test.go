@@ -108,7 +108,8 @@ func TestAStopEndsThePollingOfAQueue(t *testing.T) {
 	if err := run.wait(); err != nil {
 		t.Errorf("Run() = %v", err)
 	}
-	if n := b.ready(p.Queue); n+len(hook.seen()) != 5 || n < 2 {
-		t.Errorf("%d messages were handled and %d are left of 5", len(hook.seen()), n)
+	b.eventually("what was not handled to be back in the queue", func() bool { return b.ready(p.Queue)+len(hook.seen()) == 5 })
+	if n := len(hook.seen()); n > 3 {
+		t.Errorf("%d messages of 5 were handled", n)
 	}
 }

@@ -1,222 +1,212 @@
-package runtime
+package confirm
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/closing"
 )
 
-// laneWidth is how many copies share a channel: enough for the broker to confirm
-// many at a time, and few enough that one refused copy troubles few others.
-const laneWidth = 64
-
-// lane is a channel in confirm mode.
-type lane struct {
+// Channel is a channel in confirm mode that several messages share at a time. It is
+// safe for concurrent use. What ends it is the end of its connection, or an error
+// of the broker.
+type Channel struct {
 	ch      *amqp.Channel
+	width   int
 	returns chan amqp.Return
-	closed  chan *amqp.Error
-	over    chan struct{} // closed once why is known
-	why     *amqp.Error
+	reason  reason
 
 	mu       sync.Mutex
-	inFlight map[*sent]struct{}
-	retired  bool // takes no more copies, and closes with the last one
+	inFlight map[*Pending]struct{}
+	retired  bool // takes no more messages, and closes with the last one
 }
 
-// sent is one copy that waits for its answer. Returned is guarded by its lane.
-type sent struct {
-	out      *outgoing
-	returned *amqp.Return
+// Pending is a message on its way: it waits for the broker's answer. Each is ended
+// by one call of [Pending.Wait], or of result or release.
+type Pending struct {
+	ch       *Channel
+	message  *Message
+	confirm  *amqp.DeferredConfirmation
+	returned *amqp.Return // guarded by ch.mu
 }
 
-func (l *link) open() (*lane, error) {
-	ch, err := l.conn.Channel()
+// Open opens a confirm channel on conn that at most width messages share at a time.
+func Open(conn *amqp.Connection, width int) (*Channel, error) {
+	ch, err := conn.Channel()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUnknown, err)
+		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
-	ln := &lane{
+	c := &Channel{
 		ch:       ch,
-		returns:  ch.NotifyReturn(make(chan amqp.Return, laneWidth)), // never full: one for each copy in flight
-		closed:   ch.NotifyClose(make(chan *amqp.Error, 1)),
-		over:     make(chan struct{}),
-		inFlight: map[*sent]struct{}{},
+		width:    width,
+		returns:  ch.NotifyReturn(make(chan amqp.Return, width)), // never full: one for each message in flight
+		reason:   reason{closed: ch.NotifyClose(make(chan *amqp.Error, 1))},
+		inFlight: map[*Pending]struct{}{},
 	}
 	if err := ch.Confirm(false); err != nil {
-		return nil, fmt.Errorf("%w: %w", errUnknown, err)
+		return nil, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
-	return ln, l.watch(ln)
+	return c, nil
 }
 
-// watch notes why the lane ends.
-func (l *link) watch(ln *lane) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.ended {
-		return errUnknown
+var errNoRoom = errors.New("the channel takes no more messages")
+
+// Send publishes m without waiting for the answer. Messages that one goroutine
+// sends arrive in their order. It fails when as many messages as the channel was
+// opened for are on their way.
+func (c *Channel) Send(m *Message) (*Pending, error) {
+	p := c.acquire(m)
+	if p == nil {
+		return nil, errNoRoom
 	}
-	l.chores.Go(func() {
-		ln.why = <-ln.closed
-		close(ln.over)
-	})
-	return nil
+	if err := p.send(); err != nil {
+		c.release(p, false)
+		return nil, err
+	}
+	return p, nil
 }
 
-// share puts a copy on a lane with room for it, opening one when needed.
-func (l *link) share(o *outgoing) (*lane, *sent, error) {
-	if ln, s := l.find(o); s != nil {
-		return ln, s, nil
+// Wait returns nil once the message has arrived, else one of the errors of this
+// package, or the cause of ctx when that ends first.
+func (p *Pending) Wait(ctx context.Context) error {
+	select {
+	case <-p.confirm.Done():
+		defer p.ch.release(p, true)
+		return p.result()
+	case <-ctx.Done():
+		p.ch.release(p, false)
+		return context.Cause(ctx)
 	}
-	l.opening.Lock() // of many that find no room, one opens a lane for all
-	defer l.opening.Unlock()
-	if ln, s := l.find(o); s != nil {
-		return ln, s, nil
-	}
-	ln, err := l.open()
-	if err != nil {
-		return nil, nil, err
-	}
-	s := ln.enter(o)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lanes = append(l.lanes, ln)
-	return ln, s, nil
 }
 
-// find puts a copy on a lane that is open; nil when there is no room.
-func (l *link) find(o *outgoing) (*lane, *sent) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lanes = slices.DeleteFunc(l.lanes, func(ln *lane) bool { return ln.ch.IsClosed() })
-	for _, ln := range l.lanes {
-		if s := ln.enter(o); s != nil {
-			return ln, s
-		}
-	}
-	return nil, nil
-}
-
-// alone puts a copy on a lane of its own.
-func (l *link) alone(o *outgoing) (*lane, *sent, error) {
-	ln, err := l.open()
-	if err != nil {
-		return nil, nil, err
-	}
-	s := ln.enter(o)
-	ln.retired = true
-	return ln, s, nil
-}
-
-// enter notes a copy that is about to be sent; nil when the lane takes no more.
-func (ln *lane) enter(o *outgoing) *sent {
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	if ln.retired || len(ln.inFlight) >= laneWidth {
+// acquire notes a message that is about to be sent; nil when the channel takes no
+// more.
+func (c *Channel) acquire(m *Message) *Pending {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.retired || len(c.inFlight) >= c.width {
 		return nil
 	}
-	s := &sent{out: o}
-	ln.inFlight[s] = struct{}{}
-	return s
+	p := &Pending{ch: c, message: m}
+	c.inFlight[p] = struct{}{}
+	return p
 }
 
-// leave ends a copy's stay on the lane. One that leaves without an answer retires
-// the lane, since nobody would read a return that comes for it later.
-func (l *link) leave(ln *lane, s *sent, answered bool) {
-	ln.mu.Lock()
-	delete(ln.inFlight, s)
-	ln.retired = ln.retired || !answered
-	done := ln.retired && len(ln.inFlight) == 0
-	ln.mu.Unlock()
-	if !done {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.ended && !ln.ch.IsClosed() {
-		l.chores.Go(func() { _ = ln.ch.Close() }) // may wait for the broker; ends with the connection
-	}
+// release ends a message's stay on the channel, and reports whether that was the
+// last one of a retired channel. A message that leaves without an answer retires
+// the channel, since a return that comes for it later would be taken for another's.
+func (c *Channel) release(p *Pending, answered bool) (done bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.inFlight, p)
+	c.retired = c.retired || !answered
+	return c.retired && len(c.inFlight) == 0
 }
 
-// answer is what became of a copy whose confirm has come.
-func (ln *lane) answer(s *sent, acked bool) error {
-	if !acked {
-		ln.retire()
-		return ln.refusal()
-	}
-	if ret := ln.returnOf(s); ret != nil {
-		return fmt.Errorf("%w: %d %s", errReturned, ret.ReplyCode, ret.ReplyText)
+// retire sees to it that the channel takes no more messages.
+func (c *Channel) retire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retired = true
+}
+
+func (p *Pending) send() (err error) {
+	m := p.message
+	if p.confirm, err = p.ch.ch.PublishWithDeferredConfirm(m.Exchange, m.Key, m.Mandatory, false, m.Publishing); err != nil {
+		return p.ch.endedWith(err)
 	}
 	return nil
 }
 
-// retire sees to it that the lane takes no more copies.
-func (ln *lane) retire() {
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
-	ln.retired = true
+// result is what became of a message whose confirm has come.
+func (p *Pending) result() error {
+	if !p.confirm.Acked() {
+		p.ch.retire()
+		return p.ch.refusal()
+	}
+	if ret := p.ch.returnOf(p); ret != nil {
+		return fmt.Errorf("%w: %d %s", ErrReturned, ret.ReplyCode, ret.ReplyText)
+	}
+	return nil
 }
 
-// returnOf returns the basic.return of a confirmed copy. A return comes before
-// its confirm, so it is in the buffer by now, or another copy has taken it out
-// and marked ours. A return says where a copy was sent, not which one it was:
+// returnOf returns the basic.return of a confirmed message. A return comes before
+// its confirm, so it is in the buffer by now, or another message has taken it out
+// and marked ours. A return says where a message was sent, not which one it was:
 // all that are on their way to that place are taken as returned. They share its
 // fate but for a moment in which the place comes or goes, and then the doubt
 // makes a duplicate, not a loss.
-func (ln *lane) returnOf(s *sent) *amqp.Return {
-	ln.mu.Lock()
-	defer ln.mu.Unlock()
+func (c *Channel) returnOf(p *Pending) *amqp.Return {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for {
 		select {
-		case ret, ok := <-ln.returns:
+		case ret, ok := <-c.returns:
 			if !ok {
-				return s.returned
+				return p.returned
 			}
-			for other := range ln.inFlight {
-				if other.out.exchange == ret.Exchange && other.out.key == ret.RoutingKey {
+			for other := range c.inFlight {
+				if other.message.Exchange == ret.Exchange && other.message.Key == ret.RoutingKey {
 					other.returned = &ret
 				}
 			}
 		default:
-			return s.returned
+			return p.returned
 		}
 	}
 }
 
 // refusal tells a nack from a channel that ended: the library reports both as
 // "not acked".
-func (ln *lane) refusal() error {
-	if !ln.ch.IsClosed() {
-		return errNacked
+func (c *Channel) refusal() error {
+	if !c.ch.IsClosed() {
+		return ErrNacked
 	}
-	return ln.ended(nil)
+	return c.endedWith(nil)
 }
 
-// ended is why a lane can carry no copy any more.
-func (ln *lane) ended(err error) error {
-	if !ln.ch.IsClosed() {
-		return fmt.Errorf("%w: %w", errUnknown, err)
+// endedWith is why the channel carries no message any more; err is what the
+// library says of it.
+func (c *Channel) endedWith(err error) error {
+	if !c.ch.IsClosed() {
+		return fmt.Errorf("%w: %w", ErrUnknown, err)
+	}
+	why, known := c.reason.wait()
+	switch {
+	case !known:
+		return errors.Join(ErrUnknown, err)
+	case why != nil && why.Server && !closing.EndsConnection(why):
+		return fmt.Errorf("%w: %w", ErrRefused, why)
+	}
+	return closing.Cause(ErrUnknown, why)
+}
+
+// reason is why a channel has ended.
+type reason struct {
+	closed chan *amqp.Error
+
+	mu    sync.Mutex
+	known bool
+	why   *amqp.Error // nil when nobody has said so
+}
+
+// wait returns it. The library has marked the channel as closed and is about to
+// say why.
+func (r *reason) wait() (why *amqp.Error, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known {
+		return r.why, true
 	}
 	select {
-	case <-ln.over:
-	case <-time.After(whyWithin): // the library has marked the channel closed and is about to say why
-		return errors.Join(errUnknown, err)
+	case r.why = <-r.closed:
+		r.known = true
+	case <-time.After(closing.ReasonWithin):
 	}
-	if why := ln.why; why != nil && why.Server && !isConnectionError(why) {
-		return fmt.Errorf("%w: %w", errRefused, why)
-	}
-	return closeCause(errUnknown, ln.why)
-}
-
-// isConnectionError reports whether the broker closed the whole connection with
-// e: then it says nothing about this copy.
-func isConnectionError(e *amqp.Error) bool {
-	switch e.Code {
-	case amqp.ConnectionForced, amqp.InvalidPath, amqp.FrameError, amqp.SyntaxError, amqp.CommandInvalid,
-		amqp.ChannelError, amqp.UnexpectedFrame, amqp.ResourceError, amqp.NotAllowed, amqp.NotImplemented, amqp.InternalError:
-		return true
-	}
-	return false
+	return r.why, r.known
 }

@@ -1,108 +1,173 @@
-package runtime
+package confirm
 
 import (
 	"context"
-	"log/slog"
+	"errors"
+	"slices"
 	"sync"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/closing"
 )
 
-// link is one publish connection with the channels opened on it.
-type link struct {
+// channelWidth is how many messages share a channel: enough for the broker to
+// confirm many at a time, and few enough that one that is refused troubles few
+// others.
+const channelWidth = 64
+
+var errConnLost = errors.New("connection lost")
+
+// publishConn is a connection with the confirm channels opened on it.
+type publishConn struct {
 	conn    *amqp.Connection
-	log     *slog.Logger
-	obs     Observer
+	events  Events
 	closed  chan *amqp.Error
 	blocked chan amqp.Blocking
-	chores  sync.WaitGroup
-	opening sync.Mutex // held while a shared lane is opened
+	running sync.WaitGroup
+	opening sync.Mutex // held while a shared channel is opened
 
-	mu      sync.Mutex
-	lanes   []*lane       // that copies share
-	ended   bool          // no chore may start any more
-	stopped chan struct{} // non-nil while the broker blocks publishing; closed when it ends
+	mu        sync.Mutex
+	shared    []*Channel
+	ended     bool          // nothing of running may start any more
+	unblocked chan struct{} // non-nil while the broker blocks publishing; closed when it ends
 }
 
-func newLink(conn *amqp.Connection, log *slog.Logger, obs Observer) *link {
-	l := &link{
+func newPublishConn(conn *amqp.Connection, events Events) *publishConn {
+	c := &publishConn{
 		conn:    conn,
-		log:     log,
-		obs:     obs,
+		events:  events,
 		closed:  conn.NotifyClose(make(chan *amqp.Error, 1)),
 		blocked: conn.NotifyBlocked(make(chan amqp.Blocking, 8)),
 	}
-	l.chores.Go(l.watchBlocked)
-	return l
+	c.running.Go(c.watchBlocked)
+	return c
 }
 
 // wait returns when the connection is lost or ctx is done.
-func (l *link) wait(ctx context.Context) error {
+func (c *publishConn) wait(ctx context.Context) error {
 	select {
-	case err := <-l.closed:
-		return closeCause(errSessionLost, err)
+	case why := <-c.closed:
+		return closing.Cause(errConnLost, why)
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
 // close ends the connection and everything that waits on it.
-func (l *link) close() {
-	closeConn(l.conn)
-	l.mu.Lock()
-	l.ended = true
-	l.mu.Unlock()
-	l.chores.Wait()
+func (c *publishConn) close() {
+	closing.Conn(c.conn)
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	c.running.Wait()
+}
+
+// acquire finds room for a message on a channel that it shares with others, opening
+// one when needed.
+func (c *publishConn) acquire(m *Message) (*Pending, error) {
+	if p := c.find(m); p != nil {
+		return p, nil
+	}
+	c.opening.Lock() // of many that find no room, one opens a channel for all
+	defer c.opening.Unlock()
+	if p := c.find(m); p != nil {
+		return p, nil
+	}
+	ch, err := Open(c.conn, channelWidth)
+	if err != nil {
+		return nil, err
+	}
+	p := ch.acquire(m)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shared = append(c.shared, ch)
+	return p, nil
+}
+
+// find returns nil when no open channel has room.
+func (c *publishConn) find(m *Message) *Pending {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.shared = slices.DeleteFunc(c.shared, func(ch *Channel) bool { return ch.ch.IsClosed() })
+	for _, ch := range c.shared {
+		if p := ch.acquire(m); p != nil {
+			return p
+		}
+	}
+	return nil
+}
+
+// acquireAlone gives a message a channel of its own.
+func (c *publishConn) acquireAlone(m *Message) (*Pending, error) {
+	ch, err := Open(c.conn, 1)
+	if err != nil {
+		return nil, err
+	}
+	p := ch.acquire(m)
+	ch.retire()
+	return p, nil
+}
+
+// release ends a message's stay on its channel, and closes a channel that is
+// retired after the last one.
+func (c *publishConn) release(p *Pending, answered bool) {
+	if !p.ch.release(p, answered) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ch := p.ch.ch; !c.ended && !ch.IsClosed() {
+		c.running.Go(func() { _ = ch.Close() }) // may wait for the broker; ends with the connection
+	}
 }
 
 // watchBlocked follows connection.blocked until the connection ends. The
 // channel must always be read, or the client library stalls.
-func (l *link) watchBlocked() {
-	for b := range l.blocked {
+func (c *publishConn) watchBlocked() {
+	for b := range c.blocked {
 		if b.Active {
-			l.log.Warn("broker blocks publishing; copies wait, other settlements go on", keyReason, b.Reason)
-			tell(l.obs, Blocked{b.Reason})
+			c.events.blocked(b.Reason)
 		} else {
-			l.log.Info("broker takes publishings again")
-			tell(l.obs, Unblocked{})
+			c.events.unblocked()
 		}
-		l.setBlocked(b.Active)
+		c.setBlocked(b.Active)
 	}
-	if l.isBlocked() {
-		tell(l.obs, Unblocked{}) // a connection that is gone is not blocked
+	if c.isBlocked() {
+		c.events.unblocked() // a connection that is gone is not blocked
 	}
-	l.setBlocked(false)
+	c.setBlocked(false)
 }
 
-func (l *link) setBlocked(on bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (c *publishConn) setBlocked(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
-	case on && l.stopped == nil:
-		l.stopped = make(chan struct{})
-	case !on && l.stopped != nil:
-		close(l.stopped)
-		l.stopped = nil
+	case on && c.unblocked == nil:
+		c.unblocked = make(chan struct{})
+	case !on && c.unblocked != nil:
+		close(c.unblocked)
+		c.unblocked = nil
 	}
 }
 
-func (l *link) isBlocked() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.stopped != nil
+func (c *publishConn) isBlocked() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unblocked != nil
 }
 
-// unblocked waits as long as the broker blocks publishing: the original stays
-// unsettled meanwhile, so waiting costs nothing and loses nothing.
-func (l *link) unblocked(ctx context.Context) error {
-	l.mu.Lock()
-	stopped := l.stopped
-	l.mu.Unlock()
-	if stopped == nil {
+// waitUnblocked waits as long as the broker blocks publishing. Nothing is sent
+// meanwhile, so waiting loses nothing.
+func (c *publishConn) waitUnblocked(ctx context.Context) error {
+	c.mu.Lock()
+	unblocked := c.unblocked
+	c.mu.Unlock()
+	if unblocked == nil {
 		return nil
 	}
 	select {
-	case <-stopped:
+	case <-unblocked:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -1,10 +1,9 @@
-package runtime
+package confirm
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"regexp"
 	"strconv"
 	"sync"
@@ -13,143 +12,116 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/rsctl/rsctl/pkg/runtime/internal/backoff"
-	"github.com/rsctl/rsctl/pkg/runtime/message"
-	"github.com/rsctl/rsctl/pkg/settle"
+	"github.com/rsctl/rsctl/pkg/closing"
+	"github.com/rsctl/rsctl/pkg/internal/backoff"
 )
 
-// maxCopiesInFlight bounds how many copies wait for their confirm at a time.
-const maxCopiesInFlight = 128
+// maxInFlight bounds how many messages of a publisher wait for their confirm at a
+// time.
+const maxInFlight = 128
 
-// Why a copy did not arrive. All but errTooLarge may pass with time.
-var (
-	errReturned  = errors.New("the broker has no such queue or no binding to it")
-	errNacked    = errors.New("the broker refused it (nack): the queue is full or has failed")
-	errNoConfirm = errors.New("no confirm in time")
-	errUnknown   = errors.New("connection lost before the confirm")
-	errNotReady  = errors.New("no connection to publish on")
-	errRefused   = errors.New("refused by the broker")
-	errTooLarge  = errors.New("too large")
+// The pauses between tries to connect.
+const (
+	reconnectMin = 500 * time.Millisecond
+	reconnectMax = 30 * time.Second
 )
 
-// outgoing is one copy on its way.
-type outgoing struct {
-	queue         string // whose copy it is
-	purpose       settle.Purpose
-	exchange, key string
-	mandatory     bool
-	msg           amqp.Publishing
-	bare          bool // nothing of ours is in it, and it is the last resort
+// Config is what a [Publisher] needs.
+type Config struct {
+	// Dial opens a connection that the publisher then owns.
+	Dial func(context.Context) (*amqp.Connection, error)
+	// Timeout is how long a message waits for a connection, and then for its confirm.
+	// While the broker blocks publishing no time passes.
+	Timeout time.Duration
+	Events  Events
 }
 
-// sender is what consumers and timers need of a publisher.
-type sender interface {
-	// publish returns nil once the copy has arrived for sure.
-	publish(ctx context.Context, o *outgoing) error
-	// fits returns errTooLarge for a copy that could not be sent on a connection
-	// with this frame size; 0 is no limit.
-	fits(o *outgoing, frame int) error
-}
-
-// publisher sends copies on a connection of its own and waits for confirms.
-type publisher struct {
-	purpose        string // of its connection
-	dial           func(context.Context, string) (*amqp.Connection, error)
-	log            *slog.Logger
-	obs            Observer
-	linkObs        Observer // is told when the connection is blocked
-	confirmTimeout time.Duration
-	slots          chan struct{} // one per copy in flight
-	maxBody        atomic.Int64  // 0 until the broker has refused a body for its size
+// Publisher publishes on a connection of its own, so that a broker that takes no
+// publishings, or closes the connection over one, stops nothing else. It is safe
+// for concurrent use.
+type Publisher struct {
+	cfg     Config
+	slots   chan struct{} // one per message in flight
+	maxBody atomic.Int64  // 0 until the broker has refused a body for its size
 
 	mu      sync.Mutex
-	link    *link         // nil while there is no connection
-	changed chan struct{} // closed and replaced whenever link changes
+	conn    *publishConn  // nil while there is none
+	changed chan struct{} // closed and replaced whenever conn changes
 }
 
-func newPublisher(cfg Config) *publisher {
-	return &publisher{
-		purpose:        "publish",
-		linkObs:        cfg.Observer,
-		dial:           cfg.Dial,
-		log:            cfg.Log,
-		obs:            cfg.Observer,
-		confirmTimeout: cfg.ConfirmTimeout,
-		slots:          make(chan struct{}, maxCopiesInFlight),
-		changed:        make(chan struct{}),
-	}
+// New returns a publisher that has no connection until [Publisher.Run] is called.
+func New(cfg Config) *Publisher {
+	return &Publisher{cfg: cfg, slots: make(chan struct{}, maxInFlight), changed: make(chan struct{})}
 }
 
-// run keeps a connection open until ctx is done.
-func (p *publisher) run(ctx context.Context) {
+// Run keeps a connection open until ctx is done.
+func (p *Publisher) Run(ctx context.Context) {
 	wait := backoff.New(reconnectMin, reconnectMax)
 	for ctx.Err() == nil {
-		conn, err := p.dial(ctx, p.purpose)
+		conn, err := p.cfg.Dial(ctx)
 		if err == nil {
-			l := newLink(conn, p.log, p.linkObs)
-			p.set(l)
-			tell(p.obs, Connected{Purpose: p.purpose})
-			err = l.wait(ctx)
-			p.set(nil)
-			l.close()
+			err = p.use(ctx, conn)
 			wait.Reset()
 		}
 		if ctx.Err() != nil {
-			err = nil // it is we who end it
+			p.cfg.Events.disconnected(nil, 0) // it is we who end it
+			return
 		}
-		tell(p.obs, Disconnected{Purpose: p.purpose, Err: err})
-		if ctx.Err() == nil {
-			d := wait.Next()
-			p.log.Warn("no connection to publish on; trying again", keyPurpose, p.purpose, keyError, err, keyIn, d)
-			sleep(d, ctx.Done())
+		d := wait.Next()
+		p.cfg.Events.disconnected(err, d)
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
 		}
 	}
 }
 
-func (p *publisher) set(l *link) {
+// use publishes over conn until it is lost.
+func (p *Publisher) use(ctx context.Context, conn *amqp.Connection) error {
+	c := newPublishConn(conn, p.cfg.Events)
+	p.set(c)
+	p.cfg.Events.connected()
+	err := c.wait(ctx)
+	p.set(nil)
+	c.close()
+	return err
+}
+
+func (p *Publisher) set(c *publishConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.link = l
+	p.conn = c
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// current returns the link, waiting for one as long as a confirm may take. One
-// whose connection has just ended is none.
-func (p *publisher) current(ctx context.Context) (*link, error) {
-	limit := time.NewTimer(p.confirmTimeout)
+// current returns the connection, waiting for one as long as a confirm may take.
+// One that has just ended is none.
+func (p *Publisher) current(ctx context.Context) (*publishConn, error) {
+	limit := time.NewTimer(p.cfg.Timeout)
 	defer limit.Stop()
 	for {
 		p.mu.Lock()
-		l, changed := p.link, p.changed
+		c, changed := p.conn, p.changed
 		p.mu.Unlock()
-		if l != nil && !l.conn.IsClosed() {
-			return l, nil
+		if c != nil && !c.conn.IsClosed() {
+			return c, nil
 		}
 		select {
 		case <-changed:
 		case <-limit.C:
-			return nil, errNotReady
+			return nil, ErrNotReady
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
 }
 
-// publish sends one copy and returns nil once the broker has confirmed it and
-// has not returned it. Ending ctx gives up waiting; the copy may then have
+// Publish sends m and returns nil once it has arrived, else one of the errors of
+// this package. Ending ctx gives up waiting, with its cause; m may then have
 // arrived or not.
-func (p *publisher) publish(ctx context.Context, o *outgoing) error {
-	tell(p.obs, CopyStarted{o.queue, o.purpose})
-	err := p.deliver(ctx, o)
-	if p.obs != nil {
-		p.obs.Observe(CopyEnded{o.queue, o.purpose, resultOf(ctx, err)})
-	}
-	return err
-}
-
-func (p *publisher) deliver(ctx context.Context, o *outgoing) error {
-	if err := p.fits(o, 0); err != nil {
+func (p *Publisher) Publish(ctx context.Context, m *Message) error {
+	if err := p.Fits(m, 0); err != nil {
 		return err
 	}
 	select {
@@ -158,79 +130,68 @@ func (p *publisher) deliver(ctx context.Context, o *outgoing) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	l, err := p.current(ctx)
+	c, err := p.current(ctx)
 	if err != nil {
 		return err
 	}
-	if err := p.fits(o, l.conn.Config.FrameSize); err != nil {
+	if err := p.Fits(m, c.conn.Config.FrameSize); err != nil {
 		return err
 	}
-	if err := l.unblocked(ctx); err != nil {
+	if err := c.waitUnblocked(ctx); err != nil {
 		return err
 	}
-	return p.learn(p.over(ctx, l, o))
+	return p.learn(p.sendShared(ctx, c, m))
 }
 
-// over sends a copy over a lane that it shares with others. A copy that the
-// broker refuses closes the lane for all of them, so each is then tried once
-// more on a lane of its own: what is refused there is refused for what it is. So
+// Fits returns ErrTooLarge for a message that could not be sent on a connection
+// with this frame size, in bytes; 0 is no limit.
+func (p *Publisher) Fits(m *Message, frame int) error {
+	if limit := p.maxBody.Load(); limit > 0 && int64(len(m.Body)) > limit {
+		return fmt.Errorf("%w: the body has %d bytes, the broker takes %d", ErrTooLarge, len(m.Body), limit)
+	}
+	return m.fitsFrame(frame)
+}
+
+// sendShared sends a message over a channel that it shares with others. One that
+// the broker refuses closes the channel for all of them, so each is then tried once
+// more on a channel of its own: what is refused there is refused for what it is. So
 // is one that a queue refuses: RabbitMQ remembers for a channel that a quorum
 // queue was full, until a message leaves it, even when its limit has been lifted
 // (measured on 3.10: an empty queue refused an old channel for ever).
-func (p *publisher) over(ctx context.Context, l *link, o *outgoing) error {
-	ln, s, err := l.share(o)
+func (p *Publisher) sendShared(ctx context.Context, c *publishConn, m *Message) error {
+	pending, err := c.acquire(m)
 	if err != nil {
 		return err
 	}
-	if err = p.send(ctx, l, ln, s); !errors.Is(err, errRefused) && !errors.Is(err, errNacked) {
+	if err = p.send(ctx, c, pending); !errors.Is(err, ErrRefused) && !errors.Is(err, ErrNacked) {
 		return err
 	}
-	if ln, s, err = l.alone(o); err != nil {
+	if pending, err = c.acquireAlone(m); err != nil {
 		return err
 	}
-	return p.send(ctx, l, ln, s)
+	return p.send(ctx, c, pending)
 }
 
-func (p *publisher) fits(o *outgoing, frame int) error {
-	if limit := p.maxBody.Load(); limit > 0 && int64(len(o.msg.Body)) > limit {
-		return fmt.Errorf("%w: the body has %d bytes, the broker takes %d", errTooLarge, len(o.msg.Body), limit)
+// send publishes a message that has room on a channel, and waits for the answer.
+func (p *Publisher) send(ctx context.Context, c *publishConn, pending *Pending) error {
+	answered := false
+	defer func() { c.release(pending, answered) }()
+	if err := pending.send(); err != nil {
+		return err
 	}
-	if frame <= 0 {
-		return nil
-	}
-	if !o.bare {
-		if message.Crowded(&o.msg) {
-			return fmt.Errorf("%w: its %d headers leave no room for those of the broker", errTooLarge, len(o.msg.Headers))
-		}
-		frame -= min(message.Spare, frame/2)
-	}
-	if size := message.HeaderFrameSize(&o.msg); size > frame {
-		return fmt.Errorf("%w: properties and headers take %d bytes; %d fit into a frame beside what the broker may add", errTooLarge, size, frame)
-	}
-	return nil
-}
-
-// send publishes on a lane and waits for the answer.
-func (p *publisher) send(ctx context.Context, l *link, ln *lane, s *sent) error {
-	o, answered := s.out, false
-	defer func() { l.leave(ln, s, answered) }()
-	confirm, err := ln.ch.PublishWithDeferredConfirm(o.exchange, o.key, o.mandatory, false, o.msg)
-	if err != nil {
-		return ln.ended(err)
-	}
-	limit := time.NewTimer(p.confirmTimeout)
+	limit := time.NewTimer(p.cfg.Timeout)
 	defer limit.Stop()
 	for {
 		select {
-		case <-confirm.Done():
+		case <-pending.confirm.Done():
 			answered = true
-			return ln.answer(s, confirm.Acked())
+			return pending.result()
 		case <-limit.C:
-			if l.isBlocked() { // a blocked broker is slow, not silent
-				limit.Reset(p.confirmTimeout)
+			if c.isBlocked() { // a blocked broker is slow, not silent
+				limit.Reset(p.cfg.Timeout)
 				continue
 			}
-			return errNoConfirm
+			return ErrNoConfirm
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -242,7 +203,7 @@ var tooLargeText = regexp.MustCompile(`message size \d+ is larger than configure
 
 // learn recognises a body over the server's limit, which no AMQP method tells
 // beforehand, so that the next one is measured before it is sent.
-func (p *publisher) learn(err error) error {
+func (p *Publisher) learn(err error) error {
 	var ex *amqp.Error
 	if !errors.As(err, &ex) || ex.Code != amqp.PreconditionFailed {
 		return err
@@ -254,5 +215,5 @@ func (p *publisher) learn(err error) error {
 	if limit, convErr := strconv.ParseInt(m[1], 10, 64); convErr == nil {
 		p.maxBody.Store(limit)
 	}
-	return fmt.Errorf("%w: %s", errTooLarge, reasonText(ex))
+	return fmt.Errorf("%w: %s", ErrTooLarge, closing.Text(ex))
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/closing"
 )
 
 // declareAgain declares the queue if err says that it is not there, and returns
@@ -21,7 +23,7 @@ func (c *consumer) declareAgain(st stages, err error) error {
 	if dialErr != nil {
 		return err
 	}
-	defer closeConn(conn)
+	defer closing.Conn(conn)
 	if declareErr := c.q.DeclareAgain(ctx, conn); declareErr != nil {
 		return fmt.Errorf("%w; declaring it again: %w", err, declareErr)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/rsctl/rsctl/pkg/confirm"
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/runtime/memory"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
@@ -141,12 +142,14 @@ func (c *consumer) spent(d *delivery, step settle.Step, o hooks.Outcome) bool {
 func (c *consumer) outgoing(d *delivery, o hooks.Outcome, s settle.Copy) *outgoing {
 	f := message.Failure{Reason: cmp.Or(s.Reason, "max_attempts"), Error: o.Reason, At: time.Now(), Unseen: s.Unseen()}
 	return &outgoing{
-		queue:     c.queue,
-		purpose:   s.Purpose,
-		exchange:  s.To.Exchange,
-		key:       s.To.Key,
-		mandatory: !s.To.NotMandatory,
-		msg:       c.copier.Copy(&d.Delivery, d.reading, s, f),
+		queue:   c.queue,
+		purpose: s.Purpose,
+		Message: confirm.Message{
+			Exchange:   s.To.Exchange,
+			Key:        s.To.Key,
+			Mandatory:  !s.To.NotMandatory,
+			Publishing: c.copier.Copy(&d.Delivery, d.reading, s, f),
+		},
 	}
 }
 

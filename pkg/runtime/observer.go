@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/rsctl/rsctl/pkg/confirm"
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
@@ -136,14 +137,14 @@ func resultOf(ctx context.Context, err error) CopyResult {
 		err    error
 		result CopyResult
 	}{
-		{errReturned, CopyReturned},
-		{errNacked, CopyNacked},
-		{errTooLarge, CopyTooLarge},
-		{errRefused, CopyRefused},
+		{confirm.ErrReturned, CopyReturned},
+		{confirm.ErrNacked, CopyNacked},
+		{confirm.ErrTooLarge, CopyTooLarge},
+		{confirm.ErrRefused, CopyRefused},
 		{errBadAddress, CopyForbidden},
-		{errNoConfirm, CopyTimedOut},
-		{errUnknown, CopyUnknown},
-		{errNotReady, CopyNotSent},
+		{confirm.ErrNoConfirm, CopyTimedOut},
+		{confirm.ErrUnknown, CopyUnknown},
+		{confirm.ErrNotReady, CopyNotSent},
 	} {
 		if errors.Is(err, known.err) {
 			return known.result

@@ -5,33 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/confirm"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
-
-func TestAnObserverSeesABlockedConnection(t *testing.T) {
-	t.Parallel()
-	log, _ := bufferedLog()
-	j := &journal{}
-	blocked := make(chan amqp.Blocking)
-	l := &link{log: log, obs: j, blocked: blocked}
-	var watching sync.WaitGroup
-	watching.Go(l.watchBlocked)
-	blocked <- amqp.Blocking{Active: true, Reason: "low on memory"}
-	blocked <- amqp.Blocking{}
-	blocked <- amqp.Blocking{Active: true, Reason: "low on disk"}
-	close(blocked) // the connection is lost
-	watching.Wait()
-	want := []Event{Blocked{"low on memory"}, Unblocked{}, Blocked{"low on disk"}, Unblocked{}}
-	if !slices.Equal(j.events, want) {
-		t.Errorf("got %v, want %v", j.events, want)
-	}
-}
 
 func TestTheLagIsThatOfAFirstAttempt(t *testing.T) {
 	t.Parallel()
@@ -79,15 +60,15 @@ func TestEveryErrorOfACopyHasAResult(t *testing.T) {
 		want CopyResult
 	}{
 		{"confirmed", t.Context(), nil, CopyConfirmed},
-		{"returned", t.Context(), wrapped(errReturned), CopyReturned},
-		{"nacked", t.Context(), errNacked, CopyNacked},
-		{"refused", t.Context(), fmt.Errorf("%w: %w", errRefused, &amqp.Error{Code: amqp.AccessRefused}), CopyRefused},
-		{"too large", t.Context(), wrapped(errTooLarge), CopyTooLarge},
-		{"no confirm", t.Context(), errNoConfirm, CopyTimedOut},
-		{"the connection is lost", t.Context(), wrapped(errUnknown), CopyUnknown},
-		{"no connection", t.Context(), errNotReady, CopyNotSent},
+		{"returned", t.Context(), wrapped(confirm.ErrReturned), CopyReturned},
+		{"nacked", t.Context(), confirm.ErrNacked, CopyNacked},
+		{"refused", t.Context(), fmt.Errorf("%w: %w", confirm.ErrRefused, &amqp.Error{Code: amqp.AccessRefused}), CopyRefused},
+		{"too large", t.Context(), wrapped(confirm.ErrTooLarge), CopyTooLarge},
+		{"no confirm", t.Context(), confirm.ErrNoConfirm, CopyTimedOut},
+		{"the connection is lost", t.Context(), wrapped(confirm.ErrUnknown), CopyUnknown},
+		{"no connection", t.Context(), confirm.ErrNotReady, CopyNotSent},
 		{"the original's session is over", ended, context.Cause(ended), CopyGivenUp},
-		{"an answer that came all the same counts", ended, errNacked, CopyNacked},
+		{"an answer that came all the same counts", ended, confirm.ErrNacked, CopyNacked},
 		{"anything else is unknown", t.Context(), errors.New("surprise"), CopyUnknown},
 	}
 	seen := map[CopyResult]bool{CopyForbidden: true} // told by what refuses an address, without a try

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rsctl/rsctl/pkg/runtime/internal/backoff"
+	"github.com/rsctl/rsctl/pkg/internal/backoff"
 )
 
 const (

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 
+	"github.com/rsctl/rsctl/pkg/confirm"
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
@@ -30,7 +31,7 @@ func (c *consumer) copyFailed(v *vigil, o hooks.Outcome, s settle.Copy, err erro
 	}
 	attrs := []any{keyTarget, targetName(s.To), keyMessage, v.d.MessageId, keyAttempt, v.d.reading.Attempt, keyError, err}
 	what := "no room for a copy"
-	if !errors.Is(err, errTooLarge) {
+	if !errors.Is(err, confirm.ErrTooLarge) {
 		what = "the copy is refused for what the message is"
 	}
 	if c.q.Policy.DeadLetter != "" {
@@ -72,7 +73,7 @@ func (c *consumer) recover(v *vigil, o hooks.Outcome, e settle.Failure) error {
 		case settle.Copy:
 			out := c.outgoing(d, o, s)
 			if s.Bare {
-				out.msg, out.bare = c.copier.Bare(&d.Delivery), true
+				out.Publishing, out.NoSpare = c.copier.Bare(&d.Delivery), true
 			}
 			if err := c.recovered(v, e, out); err != nil {
 				return err
@@ -112,5 +113,5 @@ func factsOf(d *delivery) settle.Facts {
 }
 
 func nameOf(o *outgoing) string {
-	return targetName(settle.Target{Exchange: o.exchange, Key: o.key})
+	return targetName(settle.Target{Exchange: o.Exchange, Key: o.Key})
 }

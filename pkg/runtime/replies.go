@@ -9,6 +9,8 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/closing"
+	"github.com/rsctl/rsctl/pkg/confirm"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -26,7 +28,7 @@ var errEndsConnection = errors.New("the broker closed the connection over a repl
 // nothing beside it. An address that ends the connection then is the one that
 // did it, and gets no reply any more.
 type replies struct {
-	pub    *publisher
+	pub    *copies
 	wanted chan struct{} // closed with the first reply
 	want   sync.Once
 	beside sync.RWMutex // held for writing while a reply is alone on the connection
@@ -34,17 +36,14 @@ type replies struct {
 }
 
 func newReplies(cfg Config) *replies {
-	pub := newPublisher(cfg)
-	pub.purpose = "reply"
-	pub.linkObs = nil // what blocks one connection blocks the other, and is told once
-	return &replies{pub: pub, wanted: make(chan struct{}), ended: newRecent(endedKept)}
+	return &replies{pub: newCopies(cfg, purposeReply), wanted: make(chan struct{}), ended: newRecent(endedKept)}
 }
 
 // run keeps the connection open from the first reply until ctx is done.
 func (r *replies) run(ctx context.Context) {
 	select {
 	case <-r.wanted:
-		r.pub.run(ctx)
+		r.pub.Run(ctx)
 	case <-ctx.Done():
 	}
 }
@@ -53,7 +52,7 @@ func (r *replies) run(ctx context.Context) {
 func (r *replies) publish(ctx context.Context, o *outgoing) error {
 	r.want.Do(func() { close(r.wanted) })
 	err := r.amongOthers(ctx, o)
-	if !errors.Is(err, errUnknown) || ctx.Err() != nil {
+	if !errors.Is(err, confirm.ErrUnknown) || ctx.Err() != nil {
 		return err
 	}
 	return r.alone(ctx, o)
@@ -72,14 +71,14 @@ func (r *replies) alone(ctx context.Context, o *outgoing) error {
 	defer r.beside.Unlock()
 	err := r.send(ctx, o)
 	if endedByBroker(err) {
-		r.ended.add(o.key)
+		r.ended.add(o.Key)
 		return fmt.Errorf("%w: %w: %w", errBadAddress, errEndsConnection, err)
 	}
 	return err
 }
 
 func (r *replies) send(ctx context.Context, o *outgoing) error {
-	if r.ended.has(o.key) {
+	if r.ended.has(o.Key) {
 		tellForbidden(r.pub.obs, o.queue)
 		return fmt.Errorf("%w: %w", errBadAddress, errEndsConnection)
 	}
@@ -96,7 +95,7 @@ func tellForbidden(o Observer, queue string) {
 // was published. Somebody who closes it, or a node that stops, is 320.
 func endedByBroker(err error) bool {
 	var why *amqp.Error
-	return errors.As(err, &why) && why.Server && isConnectionError(why) && why.Code != amqp.ConnectionForced
+	return errors.As(err, &why) && why.Server && closing.EndsConnection(why) && why.Code != amqp.ConnectionForced
 }
 
 // endedKept is how many addresses that ended a connection are kept.

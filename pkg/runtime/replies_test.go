@@ -11,6 +11,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/confirm"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -120,11 +121,11 @@ func TestAReplyThatEndsItsConnectionHarmsNoCopyAndNoOtherReply(t *testing.T) {
 	var conns dialled
 	conns.count(&cfg)
 	cfg.Log = b.config().Log
-	replies, copies := newReplies(cfg), newPublisher(cfg)
+	replies, copies := newReplies(cfg), newCopies(cfg, purposePublish)
 	life, end := context.WithCancel(context.Background())
 	var parts sync.WaitGroup
 	parts.Go(func() { replies.run(life) })
-	parts.Go(func() { copies.run(life) })
+	parts.Go(func() { copies.Run(life) })
 	defer parts.Wait()
 	defer end()
 
@@ -132,7 +133,7 @@ func TestAReplyThatEndsItsConnectionHarmsNoCopyAndNoOtherReply(t *testing.T) {
 	var sending sync.WaitGroup
 	var failed atomic.Pointer[error]
 	send := func(by sender, purpose settle.Purpose, body string) {
-		o := &outgoing{queue: "q", purpose: purpose, key: answers, mandatory: true, msg: amqp.Publishing{Body: []byte(body)}}
+		o := &outgoing{queue: "q", purpose: purpose, Message: confirm.Message{Key: answers, Mandatory: true, Publishing: amqp.Publishing{Body: []byte(body)}}}
 		if err := by.publish(life, o); err != nil {
 			failed.Store(&err)
 		}
@@ -151,7 +152,7 @@ func TestAReplyThatEndsItsConnectionHarmsNoCopyAndNoOtherReply(t *testing.T) {
 	}
 	for _, address := range forged {
 		sending.Go(func() {
-			o := &outgoing{queue: "q", purpose: settle.ForReply, key: address, msg: amqp.Publishing{Body: []byte("x")}}
+			o := &outgoing{queue: "q", purpose: settle.ForReply, Message: confirm.Message{Key: address, Publishing: amqp.Publishing{Body: []byte("x")}}}
 			err := replies.publish(life, o)
 			if bad := errors.Is(err, errBadAddress); bad != b.closesOverForged() {
 				t.Errorf("publishing to %s: %v", address, err)
@@ -175,7 +176,7 @@ func TestAReplyThatEndsItsConnectionHarmsNoCopyAndNoOtherReply(t *testing.T) {
 	}
 	before := conns.of("reply")
 	for _, address := range forged {
-		o := &outgoing{queue: "q", purpose: settle.ForReply, key: address, msg: amqp.Publishing{Body: []byte("x")}}
+		o := &outgoing{queue: "q", purpose: settle.ForReply, Message: confirm.Message{Key: address, Publishing: amqp.Publishing{Body: []byte("x")}}}
 		if err := replies.publish(life, o); !errors.Is(err, errBadAddress) {
 			t.Errorf("publishing to %s again: %v", address, err)
 		}

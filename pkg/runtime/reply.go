@@ -7,6 +7,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/confirm"
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/replyto"
 	"github.com/rsctl/rsctl/pkg/settle"
@@ -51,13 +52,18 @@ func (c *consumer) sendReply(st stages, d *delivery, o hooks.Outcome) error {
 // a channel has ended.
 func (c *consumer) replyTo(d *delivery, o hooks.Outcome) *outgoing {
 	return &outgoing{
-		queue: c.queue, purpose: settle.ForReply, key: d.ReplyTo, mandatory: !replyto.Direct(d.ReplyTo),
-		msg: amqp.Publishing{
-			CorrelationId: d.CorrelationId,
-			ContentType:   o.ReplyType,
-			DeliveryMode:  d.DeliveryMode,
-			Timestamp:     time.Now(),
-			Body:          o.Reply,
+		queue:   c.queue,
+		purpose: settle.ForReply,
+		Message: confirm.Message{
+			Key:       d.ReplyTo,
+			Mandatory: !replyto.Direct(d.ReplyTo),
+			Publishing: amqp.Publishing{
+				CorrelationId: d.CorrelationId,
+				ContentType:   o.ReplyType,
+				DeliveryMode:  d.DeliveryMode,
+				Timestamp:     time.Now(),
+				Body:          o.Reply,
+			},
 		},
 	}
 }
@@ -66,7 +72,7 @@ func (c *consumer) replyTo(d *delivery, o hooks.Outcome) *outgoing {
 // again would run the hook again, for a requester who is not there or not able
 // to take it.
 func nobodyTakes(err error) bool {
-	for _, no := range []error{errReturned, errNacked, errRefused, errTooLarge} {
+	for _, no := range []error{confirm.ErrReturned, confirm.ErrNacked, confirm.ErrRefused, confirm.ErrTooLarge} {
 		if errors.Is(err, no) {
 			return true
 		}

@@ -151,7 +151,7 @@ var errDrained = errors.New("queues are empty")
 type runner struct {
 	cfg       Config
 	log       *slog.Logger
-	pub       *publisher
+	pub       *copies
 	replies   *replies
 	consumers []*consumer
 	opened    chan struct{} // closed once the broker has been reached
@@ -238,7 +238,7 @@ func newRunner(cfg Config) *runner {
 	if cfg.Bodies == nil {
 		cfg.Bodies = memory.NewBodies(memory.Default, cfg.Log)
 	}
-	r.pub, r.replies = newPublisher(cfg), newReplies(cfg)
+	r.pub, r.replies = newCopies(cfg, purposePublish), newReplies(cfg)
 	room := make(chan struct{}, maxHeld)
 	for _, q := range cfg.Queues {
 		t := newTimers(r.pub, room, cfg.Log.With(keyQueue, q.Policy.Queue))
@@ -268,7 +268,7 @@ func (r *runner) finishTimers(work context.Context) {
 func (r *runner) publish(life context.Context) {
 	select {
 	case <-r.opened:
-		r.pub.run(life)
+		r.pub.Run(life)
 	case <-life.Done():
 	}
 }

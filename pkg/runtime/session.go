@@ -8,13 +8,13 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/rsctl/rsctl/pkg/runtime/internal/backoff"
+	"github.com/rsctl/rsctl/pkg/closing"
+	"github.com/rsctl/rsctl/pkg/internal/backoff"
 )
 
 const (
 	reconnectMin = 500 * time.Millisecond
 	reconnectMax = 30 * time.Second
-	closeTimeout = 5 * time.Second
 )
 
 // session is one consume connection. Deliveries belong to it: once it is lost,
@@ -58,7 +58,7 @@ func (r *runner) connect(st stages) (*amqp.Connection, error) {
 		conn, err := r.open(st.intake, false)
 		switch {
 		case st.stopping():
-			closeConn(conn)
+			closing.Conn(conn)
 			return nil, nil
 		case err == nil:
 			close(r.opened)
@@ -76,19 +76,19 @@ func (r *runner) keep(st stages, sh *shard) {
 	for {
 		conn, err := sh.connection(st.intake)
 		if st.stopping() {
-			closeConn(conn)
+			closing.Conn(conn)
 			r.short.alone.Store(true)
 			return
 		}
 		if err == nil {
 			started := time.Now()
-			tell(r.cfg.Observer, Connected{"consume", queueNames(sh.consumers)})
+			tell(r.cfg.Observer, Connected{purposeConsume, queueNames(sh.consumers)})
 			err = r.session(st, conn, sh)
 			if st.stopping() {
 				if err != nil {
 					r.short.alone.Store(true)
 				}
-				tell(r.cfg.Observer, Disconnected{"consume", queueNames(sh.consumers), nil})
+				tell(r.cfg.Observer, Disconnected{purposeConsume, queueNames(sh.consumers), nil})
 				return
 			}
 			if time.Since(started) > reconnectMax {
@@ -100,7 +100,7 @@ func (r *runner) keep(st stages, sh *shard) {
 }
 
 func (r *runner) waitToConnect(st stages, wait *backoff.Backoff, consumers []*consumer, err error) {
-	tell(r.cfg.Observer, Disconnected{"consume", queueNames(consumers), err})
+	tell(r.cfg.Observer, Disconnected{purposeConsume, queueNames(consumers), err})
 	d := wait.Next()
 	r.log.Error("no connection to the broker; trying again", keyError, err, keyIn, d.Round(time.Millisecond))
 	sleep(d, st.intake.Done())
@@ -113,7 +113,7 @@ func waitHandlers(consumers []*consumer) {
 }
 
 func (r *runner) dialConsume(ctx context.Context) (*amqp.Connection, error) {
-	return r.cfg.Dial(ctx, "consume")
+	return r.cfg.Dial(ctx, purposeConsume)
 }
 
 func (r *runner) reopen(ctx context.Context) (*amqp.Connection, error) { return r.open(ctx, true) }
@@ -133,7 +133,7 @@ func (r *runner) tend(st stages, s *session, stopIntake context.CancelCauseFunc)
 // so does from the start one that is only held up: the others are consumed, and
 // session prepares again until all is well.
 func (r *runner) open(ctx context.Context, served bool) (*amqp.Connection, error) {
-	conn, err := r.cfg.Dial(ctx, "consume")
+	conn, err := r.cfg.Dial(ctx, purposeConsume)
 	if err != nil || r.cfg.Prepare == nil {
 		return conn, err
 	}
@@ -150,10 +150,10 @@ func (r *runner) open(ctx context.Context, served bool) (*amqp.Connection, error
 	case goOn && !conn.IsClosed():
 		return conn, nil
 	case !goOn || ctx.Err() != nil:
-		closeConn(conn)
+		closing.Conn(conn)
 		return nil, r.unprepared
 	}
-	return r.cfg.Dial(ctx, "consume") // some answers, and no answer, close a connection
+	return r.cfg.Dial(ctx, purposeConsume) // some answers, and no answer, close a connection
 }
 
 // A queue whose node is down may keep a question without an answer for ever.
@@ -195,7 +195,7 @@ func (r *runner) prepareAgain(ctx context.Context, s *session) {
 		var conn *amqp.Connection
 		if conn, err = r.cfg.Dial(ctx, "prepare"); err == nil {
 			err = r.prepare(ctx, conn, r.firstPrepare())
-			closeConn(conn)
+			closing.Conn(conn)
 		}
 	}
 }
@@ -207,11 +207,11 @@ func (r *runner) session(st stages, conn *amqp.Connection, sh *shard) error {
 	s, end := watch(context.WithoutCancel(st.work), conn)
 	s.patience = r.patience
 	defer end()
-	defer closeConn(conn)
+	defer closing.Conn(conn)
 	// A broker that no longer answers must not keep a stopped process alive.
 	defer context.AfterFunc(st.work, func() {
 		if sleep(forceCloseAfter, s.ctx.Done()) {
-			closeConn(conn)
+			closing.Conn(conn)
 		}
 	})()
 
@@ -248,38 +248,15 @@ func watch(parent context.Context, conn *amqp.Connection) (*session, func()) {
 	watcher.Go(func() {
 		select {
 		case err := <-closed:
-			cancel(closeCause(errSessionLost, err))
+			cancel(closing.Cause(errSessionLost, err))
 		case <-ctx.Done():
 		}
 	})
 	s := &session{conn: conn, ctx: ctx, patience: answerWithin}
 	return s, func() {
 		cancel(errSessionLost)
-		closeConn(conn)
+		closing.Conn(conn)
 		watcher.Wait()
 		s.finish()
-	}
-}
-
-// closeCause adds the broker's words, when there are any, to err.
-func closeCause(err error, why *amqp.Error) error {
-	if why == nil {
-		return err
-	}
-	return &lostError{err, why}
-}
-
-// lostError says that a channel or connection ended and what was said about it.
-type lostError struct {
-	what error
-	why  *amqp.Error
-}
-
-func (e *lostError) Error() string   { return e.what.Error() + ": " + reasonText(e.why) }
-func (e *lostError) Unwrap() []error { return []error{e.what, e.why} }
-
-func closeConn(conn *amqp.Connection) {
-	if conn != nil && !conn.IsClosed() {
-		_ = conn.CloseDeadline(time.Now().Add(closeTimeout)) // nothing to do about a connection that will not say goodbye
 	}
 }

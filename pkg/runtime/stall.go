@@ -9,6 +9,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/confirm"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
 )
 
@@ -97,7 +99,7 @@ func (s *stall) wait(stop, lost context.Context, held time.Time) error {
 // permission) are not about.
 func hopeless(err error) bool {
 	var ex *amqp.Error
-	return errors.Is(err, errTooLarge) || errors.Is(err, errRefused) && errors.As(err, &ex) && ex.Code == amqp.PreconditionFailed
+	return errors.Is(err, confirm.ErrTooLarge) || errors.Is(err, confirm.ErrRefused) && errors.As(err, &ex) && ex.Code == amqp.PreconditionFailed
 }
 
 // vigil keeps one delivery whose end has to wait, and its queue paused.

@@ -10,6 +10,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/confirm"
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
 	"github.com/rsctl/rsctl/pkg/settle"
@@ -170,9 +171,9 @@ func TestACopyRefusedForWhatItIsEndsOnce(t *testing.T) {
 	b := newBench(t)
 	p := capped(b, settle.Classic, 3)
 	b.publish(p.Queue, amqp.Publishing{MessageId: "odd"})
-	refusal := fmt.Errorf("%w: %w", errRefused, &amqp.Error{Code: amqp.PreconditionFailed, Reason: "PRECONDITION_FAILED - odd"})
+	refusal := fmt.Errorf("%w: %w", confirm.ErrRefused, &amqp.Error{Code: amqp.PreconditionFailed, Reason: "PRECONDITION_FAILED - odd"})
 	s := &stubSender{answer: func(o *outgoing) error {
-		if len(o.msg.Headers) == 0 {
+		if len(o.Publishing.Headers) == 0 {
 			return nil
 		}
 		return refusal

@@ -11,7 +11,8 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/rsctl/rsctl/pkg/runtime/internal/backoff"
+	"github.com/rsctl/rsctl/pkg/closing"
+	"github.com/rsctl/rsctl/pkg/internal/backoff"
 )
 
 const (
@@ -116,7 +117,7 @@ func (c *consumer) place(st stages, s *session) (*session, func(), error) {
 	ctx, cancel := context.WithCancel(st.intake)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	conn, err := c.dial(ctx, "consume")
+	conn, err := c.dial(ctx, purposeConsume)
 	if err != nil {
 		return nil, nil, fmt.Errorf("connect for queue %q: %w", c.queue, err)
 	}
@@ -125,7 +126,7 @@ func (c *consumer) place(st stages, s *session) (*session, func(), error) {
 	own.chore(func() {
 		<-own.ctx.Done()
 		if s.ctx.Err() != nil {
-			closeConn(conn) // it must not outlive s, answer or not
+			closing.Conn(conn) // it must not outlive s, answer or not
 		}
 	})
 	return own, end, nil

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/closing"
 )
 
 var (
@@ -69,7 +71,7 @@ func (s *subscription) watch() {
 			}
 			cancelled = nil
 		case err := <-s.closed:
-			s.end(closeCause(errChannelClosed, err))
+			s.end(closing.Cause(errChannelClosed, err))
 			return
 		case <-s.ctx.Done(): // the session is lost, or the channel given up
 			s.end(context.Cause(s.ctx))
@@ -117,17 +119,13 @@ func (s *subscription) resting() bool {
 	}
 }
 
-// whyWithin is how long after the end of a channel the client library may take to
-// say why: a moment, but on a busy machine.
-const whyWithin = 5 * time.Second
-
 // reason is why the consumer ended. The deliveries end a moment before the
 // client library says why.
 func (s *subscription) reason() error {
 	select {
 	case <-s.known:
 		return s.why
-	case <-time.After(whyWithin):
+	case <-time.After(closing.ReasonWithin):
 		return errChannelClosed
 	}
 }

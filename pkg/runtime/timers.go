@@ -9,7 +9,7 @@ import (
 
 	"github.com/rsctl/rsctl/pkg/runtime/memory"
 
-	"github.com/rsctl/rsctl/pkg/runtime/internal/backoff"
+	"github.com/rsctl/rsctl/pkg/internal/backoff"
 )
 
 const (
@@ -193,7 +193,7 @@ func (t *timers) send(ctx context.Context, h *held) {
 			return
 		}
 		d := wait.Next()
-		t.log.Error("held copy not delivered; trying again", keyTarget, h.out.key, keyMessage, h.out.msg.MessageId,
+		t.log.Error("held copy not delivered; trying again", keyTarget, h.out.Key, keyMessage, h.out.Publishing.MessageId,
 			keyError, err, keyIn, d.Round(time.Millisecond))
 		if !sleep(d, ctx.Done(), rush) {
 			rush = nil

@@ -13,6 +13,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/confirm"
 	"github.com/rsctl/rsctl/pkg/runtime/memory"
 )
 
@@ -27,7 +28,7 @@ type stubSender struct {
 func (s *stubSender) publish(_ context.Context, o *outgoing) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sent = append(s.sent, fmt.Sprintf("%s/%s %s", o.exchange, o.key, o.msg.MessageId))
+	s.sent = append(s.sent, fmt.Sprintf("%s/%s %s", o.Exchange, o.Key, o.Publishing.MessageId))
 	s.at = append(s.at, time.Now())
 	if s.answer == nil {
 		return nil
@@ -46,7 +47,7 @@ func (s *stubSender) seen() []string {
 func (s *syncBuffer) count(text string) int { return strings.Count(s.String(), text) }
 
 func heldFor(d time.Duration, id string) held {
-	return held{due: time.Now().Add(d), out: &outgoing{key: "q", msg: amqp.Publishing{MessageId: id}}}
+	return held{due: time.Now().Add(d), out: &outgoing{Message: confirm.Message{Key: "q", Publishing: amqp.Publishing{MessageId: id}}}}
 }
 
 // runningTimers runs timers over s until the returned function is called.
@@ -97,7 +98,7 @@ func TestAHeldCopyIsTriedUntilItArrives(t *testing.T) {
 		s := &stubSender{}
 		s.answer = func(*outgoing) error {
 			if len(s.sent) < 5 {
-				return errNacked
+				return confirm.ErrNacked
 			}
 			return nil
 		}
@@ -202,7 +203,7 @@ func TestAShutdownDoesNotWaitForTheNextTry(t *testing.T) {
 		began := time.Now()
 		s.answer = func(*outgoing) error {
 			if time.Since(began) < time.Minute {
-				return errReturned
+				return confirm.ErrReturned
 			}
 			return nil
 		}

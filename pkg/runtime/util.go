@@ -1,10 +1,7 @@
 package runtime
 
 import (
-	"strconv"
 	"time"
-
-	amqp "github.com/rabbitmq/amqp091-go"
 )
 
 // The keys of log attributes. They are an interface: docs/operations.md lists
@@ -53,15 +50,4 @@ func sleep(d time.Duration, stop ...<-chan struct{}) bool {
 	case <-second:
 		return false
 	}
-}
-
-// reasonText is the broker's reason without the library's wrapping.
-func reasonText(e *amqp.Error) string {
-	if e == nil {
-		return ""
-	}
-	if e.Reason == "" {
-		return strconv.Itoa(e.Code)
-	}
-	return strconv.Itoa(e.Code) + " " + e.Reason
 }

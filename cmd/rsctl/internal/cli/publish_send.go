@@ -8,6 +8,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/confirm"
 	"github.com/rsctl/rsctl/pkg/spec"
 	"github.com/rsctl/rsctl/pkg/topology/broker"
 )
@@ -22,23 +23,18 @@ func (d destination) String() string {
 	return fmt.Sprintf("exchange %q with routing key %q", d.exchange, d.key)
 }
 
-var (
-	errUnroutable = errors.New("no queue took the message")
-	errNacked     = errors.New("the broker refused the message: the queue is full or failed to store it")
-)
-
 // explain says what a failed publish means and what to do.
 func (d destination) explain(err error, s *spec.Spec) error {
 	var closed *amqp.Error
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, errUnroutable) && d.queue != "":
+	case errors.Is(err, confirm.ErrReturned) && d.queue != "":
 		return &negative{fmt.Sprintf("there is no queue %q%s", d.queue, didYouMean(d.queue, queueNames(s))), `"rsctl apply" declares the queues of the spec`}
-	case errors.Is(err, errUnroutable):
+	case errors.Is(err, confirm.ErrReturned):
 		return &negative{fmt.Sprintf("no queue is bound to %s", d), ""}
-	case errors.Is(err, errNacked):
-		return &negative{fmt.Sprintf("%s: %v", d, err), ""}
+	case errors.Is(err, confirm.ErrNacked):
+		return &negative{fmt.Sprintf("%s: the broker refused the message: the queue is full or failed to store it", d), ""}
 	case errors.As(err, &closed) && closed.Code == amqp.NotFound:
 		return &negative{fmt.Sprintf("there is no exchange %q", d.exchange), `"rsctl apply" declares the exchanges of the spec`}
 	case errors.As(err, &closed) && closed.Code == amqp.AccessRefused:
@@ -82,87 +78,60 @@ func sendAll(ctx context.Context, b spec.Broker, m batch) ([]string, error) {
 	// a publish that waits for it.
 	stop := context.AfterFunc(ctx, func() { _ = conn.CloseDeadline(closeNow()) })
 	defer stop()
-	ch, err := conn.Channel()
+	ch, err := confirm.Open(conn, inFlight)
 	if err != nil {
 		return nil, err
 	}
-	s := &sender{ch: ch, batch: m, closed: ch.NotifyClose(make(chan *amqp.Error, 1))}
-	s.returns = ch.NotifyReturn(make(chan amqp.Return, inFlight+1))
-	if err := ch.Confirm(false); err != nil {
-		return nil, err
-	}
-	return s.run(ctx)
+	s := &sender{ch: ch, batch: m}
+	err = s.run(ctx)
+	return s.sent, err
 }
 
 // sender publishes a batch on one channel, at most inFlight at a time.
 type sender struct {
 	batch
-	ch      *amqp.Channel
-	closed  chan *amqp.Error
-	returns chan amqp.Return
-	open    []pending
-	sent    []string
+	ch   *confirm.Channel
+	open []pending
+	sent []string
 }
 
 type pending struct {
-	id      string
-	confirm *amqp.DeferredConfirmation
+	*confirm.Pending
+	id string
 }
 
-func (s *sender) run(ctx context.Context) ([]string, error) {
+func (s *sender) run(ctx context.Context) error {
 	for n := range s.count {
 		if len(s.open) == inFlight {
-			if err := s.settle(ctx); err != nil {
-				return s.sent, err
+			if err := s.waitForOne(ctx); err != nil {
+				return err
 			}
 		}
-		msg := s.msg
+		msg := confirm.Message{Exchange: s.to.exchange, Key: s.to.key, Mandatory: true, Publishing: s.msg}
 		msg.MessageId = s.messageID(n)
-		confirm, err := s.ch.PublishWithDeferredConfirmWithContext(ctx, s.to.exchange, s.to.key, true, false, msg)
+		p, err := s.ch.Send(&msg)
 		if err != nil {
-			return s.sent, s.cause(err)
+			return err
 		}
-		s.open = append(s.open, pending{msg.MessageId, confirm})
+		s.open = append(s.open, pending{p, msg.MessageId})
 	}
 	for len(s.open) > 0 {
-		if err := s.settle(ctx); err != nil {
-			return s.sent, err
+		if err := s.waitForOne(ctx); err != nil {
+			return err
 		}
 	}
-	return s.sent, nil
-}
-
-// settle waits for the oldest message. A return always arrives before the
-// confirm of the same message.
-func (s *sender) settle(ctx context.Context) error {
-	p := s.open[0]
-	s.open = s.open[1:]
-	ok, err := p.confirm.WaitContext(ctx)
-	switch {
-	case err != nil:
-		return err
-	case !ok:
-		return s.cause(errNacked)
-	}
-	select {
-	case <-s.returns:
-		return errUnroutable
-	default:
-	}
-	s.sent = append(s.sent, p.id)
 	return nil
 }
 
-// cause prefers the server's reason for closing the channel over err.
-func (s *sender) cause(err error) error {
-	select {
-	case closed, ok := <-s.closed:
-		if ok && closed != nil {
-			return closed
-		}
-	default:
+// waitForOne waits for the oldest message.
+func (s *sender) waitForOne(ctx context.Context) error {
+	p := s.open[0]
+	s.open = s.open[1:]
+	if err := p.Wait(ctx); err != nil {
+		return err
 	}
-	return err
+	s.sent = append(s.sent, p.id)
+	return nil
 }
 
 func (s *sender) messageID(n int) string {

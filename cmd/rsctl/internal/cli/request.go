@@ -13,6 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"github.com/spf13/cobra"
 
+	"github.com/rsctl/rsctl/pkg/confirm"
 	"github.com/rsctl/rsctl/pkg/topology/broker"
 )
 
@@ -137,11 +138,11 @@ func newRequester(conn *amqp.Connection) (*requester, error) {
 }
 
 func (r *requester) ask(ctx context.Context, msg amqp.Publishing, to destination) (*amqp.Delivery, error) {
-	confirm, err := r.ch.PublishWithDeferredConfirm(to.exchange, to.key, true, false, msg)
+	sent, err := r.ch.PublishWithDeferredConfirm(to.exchange, to.key, true, false, msg)
 	if err != nil {
 		return nil, err
 	}
-	confirmed := confirm.Done()
+	confirmed := sent.Done()
 	for {
 		select {
 		case d, open := <-r.answers:
@@ -152,11 +153,11 @@ func (r *requester) ask(ctx context.Context, msg amqp.Publishing, to destination
 				return &d, nil
 			}
 		case <-r.returns:
-			return nil, errUnroutable
+			return nil, confirm.ErrReturned
 		case <-confirmed: // the answer may come sooner
 			confirmed = nil
-			if !confirm.Acked() && !r.ch.IsClosed() {
-				return nil, errNacked
+			if !sent.Acked() && !r.ch.IsClosed() {
+				return nil, confirm.ErrNacked
 			}
 		case closed := <-r.closed:
 			return nil, closeError(closed)

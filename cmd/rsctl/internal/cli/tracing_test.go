@@ -19,7 +19,6 @@ import (
 	"testing"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -39,7 +38,7 @@ func newTraceCollector(t *testing.T) *traceCollector {
 	c := &traceCollector{}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		var request collector.ExportTraceServiceRequest
+		var request otlp.TracesData
 		if err == nil {
 			err = proto.Unmarshal(body, &request)
 		}
@@ -52,7 +51,7 @@ func newTraceCollector(t *testing.T) *traceCollector {
 	return c
 }
 
-func (c *traceCollector) add(r *collector.ExportTraceServiceRequest) {
+func (c *traceCollector) add(r *otlp.TracesData) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, resource := range r.ResourceSpans {

@@ -9,9 +9,10 @@ import (
 	"regexp"
 	"sync/atomic"
 
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/rsctl/rsctl/cmd/rsctl/internal/tracing/otlp"
 )
 
 // exporterName is otlp or none, or something that rsctl has not. The standard
@@ -38,14 +39,11 @@ func newExporter(ctx context.Context, name string) (sdktrace.SpanExporter, error
 	default:
 		return nil, fmt.Errorf("OTEL_TRACES_EXPORTER is %q; rsctl knows otlp and none", name)
 	}
-	protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), "http/protobuf")
-	switch protocol {
-	case "http/protobuf":
-		return otlptracehttp.New(ctx)
-	case "grpc":
-		return otlptracegrpc.New(ctx)
+	client, err := otlp.NewClient()
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q; rsctl knows http/protobuf and grpc", protocol)
+	return otlptrace.New(ctx, client)
 }
 
 // reporting logs an exporter's first failure, and that it works again.

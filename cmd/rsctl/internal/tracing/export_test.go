@@ -28,7 +28,7 @@ func (m *moods) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error {
 	return err
 }
 
-func TestAnOutageOfTheCollectorIsLoggedOnceAndWithoutSecrets(t *testing.T) {
+func TestExporter_OutageIsLoggedOnceAndWithoutSecrets(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	down := errors.New(`failed to send to https://user:hush@collector.example/v1/traces?key=hush: Post "https://collector.example/hush": connection refused`)
@@ -55,7 +55,7 @@ func (c *counter) ExportSpans(_ context.Context, spans []sdktrace.ReadOnlySpan) 
 	return nil
 }
 
-func TestTheEndOfARunExportsWhatIsLeft(t *testing.T) {
+func TestTracer_CloseExportsWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	var c counter
 	tracer := &Tracer{provider: sdktrace.NewTracerProvider(sdktrace.WithBatcher(&c, sdktrace.WithBatchTimeout(time.Hour)))}
@@ -70,7 +70,7 @@ func TestTheEndOfARunExportsWhatIsLeft(t *testing.T) {
 }
 
 // It changes the environment of the process, and so runs alone.
-func TestTheEnvironmentSaysWhatIsExported(t *testing.T) {
+func TestFromEnvironment(t *testing.T) {
 	for _, tt := range []struct {
 		name          string
 		env           map[string]string
@@ -81,14 +81,14 @@ func TestTheEnvironmentSaysWhatIsExported(t *testing.T) {
 		{"an endpoint", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, false, true, ""},
 		{"an endpoint for traces", map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1/x"}, false, true, ""},
 		{"an exporter", map[string]string{"OTEL_TRACES_EXPORTER": "otlp"}, false, true, ""},
-		{"gRPC", map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, false, true, ""},
+		{"gRPC", map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, false, true, "rsctl knows http/protobuf alone: set it to that"},
 		{"no exporter", map[string]string{"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"}, false, false, ""},
 		{"a sampler alone", map[string]string{"OTEL_TRACES_SAMPLER": "always_off"}, false, true, ""},
 		{"all is off", map[string]string{"OTEL_SDK_DISABLED": "TRUE", "OTEL_TRACES_EXPORTER": "otlp"}, true, false, ""},
 		{"an exporter that is not there", map[string]string{"OTEL_TRACES_EXPORTER": "zipkin"}, false, true, "rsctl knows otlp and none"},
-		{"a protocol that is not there", map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, false, true, "rsctl knows http/protobuf and grpc"},
+		{"a protocol that is not there", map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"}, false, true, "rsctl knows http/protobuf alone"},
 		{"a sampler that is none", map[string]string{"OTEL_TRACES_SAMPLER": "often"}, false, true, "cannot be used"},
-		{"headers that cannot be read", map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_HEADERS": "hush"}, false, true, ""},
+		{"headers that cannot be read", map[string]string{"OTEL_TRACES_EXPORTER": "otlp", "OTEL_EXPORTER_OTLP_HEADERS": "hush"}, false, true, "OTEL_EXPORTER_OTLP_HEADERS is not a list"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, v := range os.Environ() { // of who runs the tests

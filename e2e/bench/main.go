@@ -69,6 +69,7 @@ func main() {
 	flag.BoolVar(&o.install, "install", false, "install the tools to compare with: Debian's packages into the system, npm's into a temporary folder")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of the whole run to this file")
 	soakFor := flag.Duration("soak", 0, "keep rsctl at full load for so long and print its memory, instead of measuring rows")
+	binaries := flag.String("cpu", "", "compare the processor time per delivery of these built rsctls, with commas between them, instead")
 	worker := flag.Bool("worker", false, "be the worker of the worker row instead")
 	flag.Parse()
 	if *worker {
@@ -78,8 +79,11 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	err := profiled(*profile, func() error {
-		if *soakFor > 0 {
+		switch {
+		case *soakFor > 0:
 			return runSoak(ctx, *soakFor)
+		case *binaries != "":
+			return compareCPU(ctx, os.Stdout, *binaries, o.rounds, int(cpuDeliveries*o.scale))
 		}
 		return run(ctx, os.Stdout, o)
 	})
@@ -186,9 +190,4 @@ func (r result) perSecond(times []time.Duration) float64 {
 		list = append(list, float64(r.count)/d.Seconds())
 	}
 	return median(list)
-}
-
-func median(list []float64) float64 {
-	sorted := slices.Sorted(slices.Values(list))
-	return sorted[len(sorted)/2]
 }

@@ -113,13 +113,3 @@ func (c *consumer) observedBatch(work context.Context, ds []*delivery, ms []hook
 	}
 	return each, err
 }
-
-func (c *consumer) callBatch(work context.Context, ms []hooks.Message) ([]hooks.Outcome, error) {
-	hook := c.q.Hook.(hooks.BatchHook) // Run has seen to it
-	if c.q.Timeout <= 0 {
-		return hook.HandleBatch(work, ms)
-	}
-	ctx, cancel := context.WithTimeout(work, c.q.Timeout)
-	defer cancel()
-	return hook.HandleBatch(ctx, ms)
-}

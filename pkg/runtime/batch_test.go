@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
-	"github.com/rsctl/rsctl/pkg/settle"
 )
 
 // batchFunc is a hook for batches that is a function.
@@ -116,16 +115,6 @@ func TestABatchIsAFailureToTheBreakerWhenNoMessageIsDone(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestABatchNeedsAHookThatTakesIt(t *testing.T) {
-	t.Parallel()
-	log, _ := bufferedLog()
-	q := Queue{Policy: settle.Policy{Queue: "q"}, Hook: hookFunc(nil), Batch: Batch{Size: 2}}
-	err := Run(t.Context(), t.Context(), Config{Queues: []Queue{q}, Log: log})
-	if err == nil || err.Error() != `queue "q": its handler takes no batches` {
-		t.Errorf("Run() = %v, want an error about the handler", err)
-	}
 }
 
 func TestAPrefetchBelowTheBatchIsRaised(t *testing.T) {

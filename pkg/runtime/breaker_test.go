@@ -171,7 +171,7 @@ func TestALongPauseHandsTheMessagesBackAndTheyRunAfterIt(t *testing.T) {
 	}
 	var there atomic.Bool
 	var acked atomic.Int64
-	hook := hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) {
+	hook := hooks.Func(func(context.Context, hooks.Message) (hooks.Outcome, error) {
 		if !there.Load() {
 			return hooks.Outcome{}, errGone
 		}
@@ -207,7 +207,7 @@ func TestAFailingHookSpendsNoAttemptWhileItsQueueIsPaused(t *testing.T) {
 		b.publish(p.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
 	}
 	var failing, calls atomic.Int64
-	hook := hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) {
+	hook := hooks.Func(func(context.Context, hooks.Message) (hooks.Outcome, error) {
 		calls.Add(1)
 		if failing.Add(1) <= 4 { // 3 trip the breaker and a probe fails
 			return hooks.Outcome{Verdict: hooks.Retry, Reason: "503"}, nil

@@ -78,7 +78,7 @@ func TestSettlementIsOutOfOrderAndOnceEach(t *testing.T) {
 		b.publish(p.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
 	}
 	var done sync.Map
-	hook := hookFunc(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
+	hook := hooks.Func(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
 		time.Sleep(rand.N(20 * time.Millisecond)) // hooks take their time
 		if rand.IntN(10) < 3 {
 			return hooks.Outcome{Verdict: hooks.Retry}, nil
@@ -114,7 +114,7 @@ func TestADrainFinishesRunningHooksAndHandsTheRestBack(t *testing.T) {
 				b.publish(q, amqp.Publishing{MessageId: fmt.Sprint(i)})
 			}
 			started, release := make(chan string, 10), make(chan struct{})
-			hook := hookFunc(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
+			hook := hooks.Func(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
 				started <- m.MessageID
 				<-release
 				return hooks.Outcome{Verdict: hooks.Ack}, nil
@@ -143,7 +143,7 @@ func TestAHookThatOutlastsTheShutdownIsStoppedAndItsMessageKept(t *testing.T) {
 	p := capped(b, settle.Classic, 3)
 	b.publish(p.Queue, amqp.Publishing{MessageId: "long"})
 	started := make(chan struct{})
-	hook := hookFunc(func(ctx context.Context, _ hooks.Message) (hooks.Outcome, error) {
+	hook := hooks.Func(func(ctx context.Context, _ hooks.Message) (hooks.Outcome, error) {
 		close(started)
 		<-ctx.Done()
 		return hooks.Outcome{Reason: "stopped"}, nil
@@ -164,7 +164,7 @@ func TestASecondSignalStopsAtOnce(t *testing.T) {
 	q := b.queue(settle.Classic, nil)
 	b.publish(q, amqp.Publishing{MessageId: "long"})
 	started := make(chan struct{})
-	hook := hookFunc(func(ctx context.Context, _ hooks.Message) (hooks.Outcome, error) {
+	hook := hooks.Func(func(ctx context.Context, _ hooks.Message) (hooks.Outcome, error) {
 		close(started)
 		<-ctx.Done()
 		return hooks.Outcome{}, nil
@@ -189,7 +189,7 @@ func TestAnUnavailableHookSpendsNoAttempt(t *testing.T) {
 	}
 	var tries, acked atomic.Int64
 	var there atomic.Bool
-	hook := hookFunc(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
+	hook := hooks.Func(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
 		if !there.Load() {
 			tries.Add(1)
 			return hooks.Outcome{}, &hooks.UnavailableError{Target: "./gone.sh", Err: errors.New("no such file")}

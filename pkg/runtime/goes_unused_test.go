@@ -31,7 +31,7 @@ func TestALongPauseKeepsAQueueThatGoesWithItsLastConsumer(t *testing.T) {
 	b.fill(q, 20)
 	var there atomic.Bool
 	var acked atomic.Int64
-	hook := hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) {
+	hook := hooks.Func(func(context.Context, hooks.Message) (hooks.Outcome, error) {
 		if !there.Load() {
 			return hooks.Outcome{}, errGone
 		}
@@ -100,7 +100,7 @@ func TestAStopBefore43RunsWhatAQuorumQueueHasPrefetched(t *testing.T) {
 	b.fill(p.Queue, n)
 	var ran atomic.Int64
 	begun, goOn := make(chan struct{}, n), make(chan struct{})
-	run := b.start(b.config(Queue{Policy: p, Hook: hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) {
+	run := b.start(b.config(Queue{Policy: p, Hook: hooks.Func(func(context.Context, hooks.Message) (hooks.Outcome, error) {
 		begun <- struct{}{}
 		<-goOn
 		ran.Add(1)
@@ -127,7 +127,7 @@ func TestAStopRunsWhatItHasPrefetchedOnlyAsLongAsItMay(t *testing.T) {
 	p := capped(b, settle.Quorum, 5)
 	b.fill(p.Queue, 10)
 	begun := make(chan struct{}, 100)
-	hook := hookFunc(func(ctx context.Context, _ hooks.Message) (hooks.Outcome, error) {
+	hook := hooks.Func(func(ctx context.Context, _ hooks.Message) (hooks.Outcome, error) {
 		begun <- struct{}{}
 		<-ctx.Done()
 		return hooks.Outcome{}, fmt.Errorf("stopped: %w", ctx.Err())

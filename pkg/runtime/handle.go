@@ -163,15 +163,6 @@ func lag(d *delivery, now time.Time) time.Duration {
 	return max(lag, 1) // a message of this very second is known to be in time
 }
 
-func (c *consumer) call(work context.Context, m hooks.Message) (hooks.Outcome, error) {
-	if c.q.Timeout <= 0 {
-		return c.q.Hook.Handle(work, m)
-	}
-	ctx, cancel := context.WithTimeout(work, c.q.Timeout)
-	defer cancel()
-	return c.q.Hook.Handle(ctx, m)
-}
-
 // settle executes what package settle decides, once a reply is out.
 func (c *consumer) settle(st stages, d *delivery, o hooks.Outcome) {
 	if !c.reply(st, d, o) {

@@ -247,13 +247,6 @@ func (r *running) wait() error {
 	return r.result
 }
 
-// hookFunc is a hook that is a function.
-type hookFunc func(ctx context.Context, m hooks.Message) (hooks.Outcome, error)
-
-func (f hookFunc) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, error) {
-	return f(ctx, m)
-}
-
 // call is one run of a hook.
 type call struct {
 	hooks.Message

@@ -35,7 +35,7 @@ func TestAPermanentErrorBeforeTheFirstSessionEndsRun(t *testing.T) {
 				dials.Add(1)
 				return nil, errForGood
 			},
-			Permanent: permanent, Log: log, Queues: []Queue{{Policy: settle.Policy{Queue: "q"}}},
+			Permanent: permanent, Log: log, Queues: complete().Queues,
 		})
 		if !errors.Is(err, errForGood) || dials.Load() != 1 {
 			t.Errorf("Run() = %v after %d dials, want the error after one", err, dials.Load())
@@ -151,7 +151,7 @@ func TestTwoProcessesShareAQueue(t *testing.T) {
 	both := make(chan struct{})
 	started := make(chan int, 2*n)
 	process := func(i int) *running {
-		hook := hookFunc(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
+		hook := hooks.Func(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
 			started <- i
 			<-both // so that neither takes all of them
 			mu.Lock()
@@ -269,7 +269,7 @@ func TestStoppingAndStartingAgainLosesNothing(t *testing.T) {
 	p := capped(b, settle.Classic, 100)
 	var mu sync.Mutex
 	acked := map[string]bool{}
-	hook := hookFunc(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
+	hook := hooks.Func(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
 		if m.Attempt == 1 {
 			return hooks.Outcome{Verdict: hooks.RetryAfter, Delay: 5 * time.Millisecond}, nil
 		}

@@ -130,7 +130,7 @@ func TestADrainHandsBackWhatWaitsForItsTurn(t *testing.T) {
 	b := newBench(t)
 	q := b.keyedQueue(settle.Classic, 10, 1)
 	started, finish := make(chan struct{}, 10), make(chan struct{})
-	h := hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) {
+	h := hooks.Func(func(context.Context, hooks.Message) (hooks.Outcome, error) {
 		started <- struct{}{}
 		<-finish
 		return hooks.Outcome{Verdict: hooks.Ack}, nil
@@ -172,7 +172,7 @@ func TestAKeyWaitsForAHookThatALostConnectionHasLeftRunning(t *testing.T) {
 	q := b.keyedQueue(settle.Classic, 3, 1)
 	started, finish := make(chan string, 10), make(chan struct{})
 	h := newOrderHook()
-	cfg := b.config(byKey(q, settle.Classic, hookFunc(func(ctx context.Context, m hooks.Message) (hooks.Outcome, error) {
+	cfg := b.config(byKey(q, settle.Classic, hooks.Func(func(ctx context.Context, m hooks.Message) (hooks.Outcome, error) {
 		h.enter("k0", 0, false)
 		defer h.leave("k0")
 		started <- m.MessageID

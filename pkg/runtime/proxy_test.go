@@ -111,7 +111,7 @@ func TestAHookThatOutlivesItsConnectionIsNotSettledElsewhere(t *testing.T) {
 			var mu sync.Mutex
 			runs := map[string]int{}
 			started, release := make(chan struct{}, 2*n), make(chan struct{})
-			hook := hookFunc(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
+			hook := hooks.Func(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
 				mu.Lock()
 				runs[string(m.Body)]++
 				mu.Unlock()
@@ -160,7 +160,7 @@ func TestAnOutageOfTheBrokerIsWaitedFor(t *testing.T) {
 	}
 	var mu sync.Mutex
 	acked := map[string]bool{}
-	hook := hookFunc(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
+	hook := hooks.Func(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
 		time.Sleep(5 * time.Millisecond)
 		if m.Attempt < 3 {
 			return hooks.Outcome{Verdict: hooks.Retry}, nil

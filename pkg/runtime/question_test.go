@@ -121,7 +121,7 @@ func TestAStopDoesNotWaitForAQueueThatDoesNotAnswer(t *testing.T) {
 				b.publish(p.Queue, amqp.Publishing{MessageId: id})
 			}
 			started, release := make(chan struct{}, 2), make(chan struct{})
-			hook := hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) {
+			hook := hooks.Func(func(context.Context, hooks.Message) (hooks.Outcome, error) {
 				started <- struct{}{}
 				<-release
 				return hooks.Outcome{Verdict: hooks.Ack}, nil

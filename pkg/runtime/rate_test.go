@@ -16,7 +16,7 @@ func TestARateBoundsTheHookCallsOfAllSlots(t *testing.T) {
 		log, _ := bufferedLog()
 		var mu sync.Mutex
 		var calls []time.Time
-		hook := hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) {
+		hook := hooks.Func(func(context.Context, hooks.Message) (hooks.Outcome, error) {
 			mu.Lock()
 			calls = append(calls, time.Now())
 			mu.Unlock()

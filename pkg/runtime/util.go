@@ -26,6 +26,7 @@ const (
 	keyPausedFor   = "paused_for"
 	keyNotLogged   = "not_logged"
 	keyBytes       = "bytes"
+	keyStack       = "stack"
 )
 
 // sleep waits for d or until a stop channel closes; it reports whether d passed.

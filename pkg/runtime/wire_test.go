@@ -99,14 +99,14 @@ func TestADeliveryThatNoHookHasSeenIsHandedBackByNack(t *testing.T) {
 		want []string
 	}{
 		{"while other handlers finish", func(started chan<- struct{}, release <-chan struct{}) hooks.Hook {
-			return hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) {
+			return hooks.Func(func(context.Context, hooks.Message) (hooks.Outcome, error) {
 				started <- struct{}{}
 				<-release
 				return hooks.Outcome{Verdict: hooks.Ack}, nil
 			})
 		}, []string{"ack", "nack requeue", "nack requeue", "nack requeue"}},
 		{"when its handler cannot be run", func(started chan<- struct{}, _ <-chan struct{}) hooks.Hook {
-			return hookFunc(func(context.Context, hooks.Message) (hooks.Outcome, error) {
+			return hooks.Func(func(context.Context, hooks.Message) (hooks.Outcome, error) {
 				started <- struct{}{}
 				return hooks.Outcome{}, errGone
 			})

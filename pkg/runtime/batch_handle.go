@@ -97,7 +97,7 @@ func (c *consumer) observedBatch(work context.Context, ds []*delivery, ms []hook
 	for i, d := range ds {
 		tell(c.obs, HookStarted{c.queue, ms[i].Attempt, lag(d, started)})
 	}
-	each, err := c.callBatch(work, ms)
+	each, err := c.invoke.Batch(work, ms)
 	took := time.Since(started)
 	if err != nil {
 		each = nil

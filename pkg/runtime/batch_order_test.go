@@ -105,7 +105,7 @@ func TestADeliveryThatHasWaitedForItsKeyMakesABatchDueByWhenItCame(t *testing.T)
 
 func TestNothingStartsOnASubscriptionThatHandsBackWhatItHas(t *testing.T) {
 	t.Parallel()
-	c := newConsumer(Queue{Concurrency: 1, Order: Order{By: OrderByRoutingKey}, Batch: Batch{Size: 2}, Prefetch: 2}, nil, nil, slog.New(slog.DiscardHandler))
+	c := newConsumer(Queue{Concurrency: 1, Order: Order{By: OrderByRoutingKey}, Batch: Batch{Size: 2}, Prefetch: 2}, shared{log: slog.New(slog.DiscardHandler)})
 	st := stages{t.Context(), t.Context()}
 	d := unsentDelivery()
 	for _, tt := range []struct {

@@ -81,7 +81,7 @@ func TestTheAnswerToABatchHoldsForEachMessage(t *testing.T) {
 			t.Parallel()
 			log, _ := bufferedLog()
 			hook := batchFunc(func([]hooks.Message) ([]hooks.Outcome, error) { return tt.answer, tt.err })
-			c := newConsumer(Queue{Hook: hook, Concurrency: 1, Prefetch: 3, Batch: Batch{Size: 3}}, nil, nil, log)
+			c := newConsumer(Queue{Hook: hook, Concurrency: 1, Prefetch: 3, Batch: Batch{Size: 3}}, shared{log: log})
 			ds := []*delivery{unsentDelivery(), unsentDelivery(), unsentDelivery()}
 			got, answered := c.answerBatch(stages{t.Context(), t.Context()}, ds)
 			if !answered || !slices.EqualFunc(got, tt.want, func(a, b hooks.Outcome) bool { return a.Verdict == b.Verdict && a.Reason == b.Reason }) {
@@ -105,7 +105,7 @@ func TestABatchIsAFailureToTheBreakerWhenNoMessageIsDone(t *testing.T) {
 			answers = answers[1:]
 			return a, nil
 		})
-		c := newConsumer(Queue{Hook: hook, Concurrency: 1, Prefetch: 2, Batch: Batch{Size: 2}, Breaker: Breaker{2, time.Minute}}, nil, nil, log)
+		c := newConsumer(Queue{Hook: hook, Concurrency: 1, Prefetch: 2, Batch: Batch{Size: 2}, Breaker: Breaker{2, time.Minute}}, shared{log: log})
 		for range 5 {
 			c.answerBatch(stages{t.Context(), t.Context()}, []*delivery{unsentDelivery(), unsentDelivery()})
 		}
@@ -120,7 +120,7 @@ func TestABatchIsAFailureToTheBreakerWhenNoMessageIsDone(t *testing.T) {
 func TestAPrefetchBelowTheBatchIsRaised(t *testing.T) {
 	t.Parallel()
 	log, out := bufferedLog()
-	c := newConsumer(Queue{Hook: batchFunc(ackAll), Concurrency: 1, Prefetch: 10, Batch: Batch{Size: 32}}, nil, nil, log)
+	c := newConsumer(Queue{Hook: batchFunc(ackAll), Concurrency: 1, Prefetch: 10, Batch: Batch{Size: 32}}, shared{log: log})
 	if c.q.Prefetch != 32 || !out.has("level=WARN") || !out.has("prefetch raised") {
 		t.Errorf("prefetch %d, log %q; want 32 and a warning", c.q.Prefetch, out)
 	}

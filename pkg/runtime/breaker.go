@@ -6,6 +6,7 @@ import (
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 )
 
 // Breaker pauses a queue after Failures retries or failed hooks in a row, with no
@@ -58,15 +59,15 @@ func (l *changeLog) tell(change breaker.Change) {
 	switch {
 	case change.State == breaker.Closed:
 		if !l.silent {
-			l.log.Info("handler available again", keyPausedFor, change.For.Round(time.Millisecond))
+			l.log.Info("handler available again", logkey.PausedFor, change.For.Round(time.Millisecond))
 		}
 		l.silent = false
 	case change.Fails && change.Still:
-		l.log.Warn("handler still fails; queue stays paused", keyError, change.Err, keyIn, change.For)
+		l.log.Warn("handler still fails; queue stays paused", logkey.Error, change.Err, logkey.RetryIn, change.For)
 	case change.Fails:
-		l.log.Error("handler fails every time; queue paused", keyError, change.Err, keyIn, change.For)
+		l.log.Error("handler fails every time; queue paused", logkey.Error, change.Err, logkey.RetryIn, change.For)
 	case change.Still && !l.silent:
-		l.log.Warn("handler still unavailable", keyError, change.Err)
+		l.log.Warn("handler still unavailable", logkey.Error, change.Err)
 	default:
 		l.unavailable(change)
 	}
@@ -84,9 +85,9 @@ func (l *changeLog) unavailable(change breaker.Change) {
 		l.silent = false
 		l.left--
 	}
-	attrs := []any{keyError, change.Err}
+	attrs := []any{logkey.Error, change.Err}
 	if l.left > 0 {
-		attrs = append(attrs, keyNotLogged, l.left)
+		attrs = append(attrs, logkey.NotLogged, l.left)
 	}
 	l.last, l.left = time.Now(), 0
 	l.log.Error("handler unavailable; queue paused, no attempt is spent", attrs...)

@@ -79,7 +79,7 @@ func TestABreakerPausesTheQueueAfterSoManyFailuresInARow(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log, _ := bufferedLog()
 				hook := &scripted{answers: tt.answers}
-				c := newConsumer(Queue{Hook: hook, Concurrency: 1, RetryUnavailable: tt.onRetry, Breaker: Breaker{3, cooldown}}, nil, nil, log)
+				c := newConsumer(Queue{Hook: hook, Concurrency: 1, RetryUnavailable: tt.onRetry, Breaker: Breaker{3, cooldown}}, shared{log: log})
 				p := &pauses{}
 				c.obs = p
 				for range len(tt.answers) + 1 {
@@ -111,7 +111,7 @@ func TestAProbeThatMeetsAnUnavailableHookGoesOnByItsBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, _ := bufferedLog()
 		hook := &scripted{answers: []any{hooks.Retry, errGone}}
-		c := newConsumer(Queue{Hook: hook, Concurrency: 1, Breaker: Breaker{1, time.Hour}}, nil, nil, log)
+		c := newConsumer(Queue{Hook: hook, Concurrency: 1, Breaker: Breaker{1, time.Hour}}, shared{log: log})
 		c.breaker = breakerOf(c, breaker.Limits{Waiting: 2 * time.Hour, Probing: 2 * time.Hour})
 		for range 2 {
 			c.answer(stages{t.Context(), t.Context()}, unsentDelivery())
@@ -130,7 +130,7 @@ func TestNothingIsKeptAtAClosedGateNearTheConsumerTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		usual := breaker.UsualLimits()
 		log, _ := bufferedLog()
-		c := newConsumer(Queue{Hook: &brokenHook{}, Concurrency: 2}, nil, nil, log)
+		c := newConsumer(Queue{Hook: &brokenHook{}, Concurrency: 2}, shared{log: log})
 		st := stages{t.Context(), t.Context()}
 		started := time.Now()
 		ended := make(chan time.Duration, 2)

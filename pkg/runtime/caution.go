@@ -5,6 +5,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/recall"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
@@ -135,9 +136,9 @@ func counted(d *amqp.Delivery) bool {
 // false when the deliveries need not end.
 func (c *consumer) changePrefetch(sub *subscription) bool {
 	if c.caution.alone {
-		c.log.Info("a message came back counted that this process has not run; one message at a time until all of those have run", keyConsumerTag, sub.tag)
+		c.log.Info("a message came back counted that this process has not run; one message at a time until all of those have run", logkey.ConsumerTag, sub.tag)
 	} else {
-		c.log.Debug("no more messages that another process may have died of", keyConsumerTag, sub.tag)
+		c.log.Debug("no more messages that another process may have died of", logkey.ConsumerTag, sub.tag)
 	}
 	sub.setReason(errOtherPrefetch)
 	return c.stopConsuming(sub)

@@ -11,6 +11,9 @@ import (
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/held"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/invoke"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/recall"
 	"github.com/rsctl/rsctl/pkg/runtime/memory"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
@@ -20,14 +23,12 @@ import (
 // consumer handles one queue for the whole run. Its concurrency belongs to the
 // queue, not to a connection, so a reconnect cannot double it.
 type consumer struct {
-	q       Queue
-	queue   string
-	log     *slog.Logger
-	pub     sender
-	replies sender // of the handler's replies
-	timers  *timers
-	bodies  *memory.Bodies // of all queues
-	copier  message.Copier
+	q     Queue
+	queue string
+	shared
+	timers *held.Timers[*outgoing]
+	invoke invoke.Caller
+	copier message.Copier
 
 	slots     chan struct{}             // one per running hook
 	order     *order                    // who waits for another delivery of the same key
@@ -45,48 +46,58 @@ type consumer struct {
 	warned    *warnings
 	pace      *pace // of copies that cannot be sent
 	route     route // where the server dead-letters to
-	short     *shortfall
-	obs       Observer
-	dial      func(ctx context.Context, purpose string) (*amqp.Connection, error)
 
 	parked     atomic.Int64 // messages that have nowhere to go
 	tags       atomic.Int64
 	unanswered bool // the broker has not answered the last basic.consume
 }
 
-func newConsumer(q Queue, pub sender, t *timers, log *slog.Logger) *consumer {
-	log = log.With(keyQueue, q.Policy.Queue)
+// shared is what the consumers of a run have in common.
+type shared struct {
+	pub     sender
+	replies sender // of the handlers' replies
+	dial    func(ctx context.Context, purpose string) (*amqp.Connection, error)
+	room    held.Room
+	bodies  *memory.Bodies
+	short   *shortfall
+	obs     Observer
+	log     *slog.Logger // names the queue, in a consumer
+}
+
+func newConsumer(q Queue, s shared) *consumer {
+	s.log = s.log.With(logkey.Queue, q.Policy.Queue)
 	if q.Prefetch < q.Batch.Size {
-		log.Warn("prefetch raised to the size of a batch, which would never be full", keyCount, q.Batch.Size)
+		s.log.Warn("prefetch raised to the size of a batch, which would never be full", logkey.Count, q.Batch.Size)
 		q.Prefetch = q.Batch.Size
 	}
 	c := &consumer{
 		q:       q,
 		queue:   q.Policy.Queue,
-		log:     log,
-		pub:     pub,
-		timers:  t,
+		shared:  s,
+		invoke:  invoke.Caller{Hook: q.Hook, Timeout: q.Timeout, Log: s.log},
 		copier:  message.Copier{Queue: q.Policy.Queue, Persistent: q.Publisher.Persistent, Priority: q.Publisher.Priority},
 		slots:   make(chan struct{}, max(q.Concurrency, 1)),
 		order:   newOrder(),
 		spare:   make(chan *delivery),
-		stall:   newStall(log, q.Policy.Queue),
+		stall:   newStall(s.log, q.Policy.Queue, s.obs),
 		rate:    newPacer(q.Rate),
 		lost:    recall.NewLostAcks(),
 		caution: newCaution(q),
-		warned:  newWarnings(log),
+		warned:  newWarnings(s.log),
 		pace:    newPace(),
 		route:   route{queue: q.Policy.DeadLetter},
 	}
 	c.breaker = breakerOf(c, breaker.UsualLimits())
+	c.timers = held.New(held.Config[*outgoing]{
+		Publish:  func(ctx context.Context, o *outgoing) error { return s.pub.publish(ctx, o) },
+		Name:     func(o *outgoing) (target, id string) { return o.Key, o.MessageId },
+		Added:    func() { tell(c.obs, CopyHeld{c.queue}) },
+		Released: func() { tell(c.obs, CopyReleased{c.queue}) },
+		Room:     s.room,
+		Memory:   s.bodies.Held(),
+		Log:      s.log,
+	})
 	return c
-}
-
-// observe tells o what happens to the queue from now on.
-func (c *consumer) observe(o Observer) {
-	c.obs = o
-	c.stall.obs = o
-	c.timers.obs, c.timers.owner = o, c.queue
 }
 
 // read hands deliveries to handlers until the deliveries end. When intake is
@@ -239,7 +250,7 @@ func (c *consumer) handBack(d *delivery) {
 	}
 	c.lose()
 	if d.sub.err() == nil {
-		c.log.Warn("a delivery could not be handed back; the broker redelivers it", keyMessage, d.MessageId, keyError, err)
+		c.log.Warn("a delivery could not be handed back; the broker redelivers it", logkey.MessageID, d.MessageId, logkey.Error, err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/confirm"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -47,11 +48,11 @@ func newCopies(cfg Config, purpose string) *copies {
 		Disconnected: func(err error, retryIn time.Duration) {
 			tell(cfg.Observer, Disconnected{Purpose: purpose, Err: err})
 			if err != nil {
-				cfg.Log.Warn("no connection to publish on; trying again", keyPurpose, purpose, keyError, err, keyIn, retryIn)
+				cfg.Log.Warn("no connection to publish on; trying again", logkey.Purpose, purpose, logkey.Error, err, logkey.RetryIn, retryIn)
 			}
 		},
 		Blocked: func(reason string) {
-			cfg.Log.Warn("broker blocks publishing; copies wait, other settlements go on", keyReason, reason)
+			cfg.Log.Warn("broker blocks publishing; copies wait, other settlements go on", logkey.Reason, reason)
 			if purpose == purposePublish {
 				tell(cfg.Observer, Blocked{reason})
 			}

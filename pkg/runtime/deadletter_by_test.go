@@ -158,7 +158,7 @@ func TestTheLogOfALostAckPromisesNothingThatTheServerMayBreak(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			log, out := bufferedLog()
-			c := newConsumer(Queue{Policy: settle.Policy{Queue: "q", Type: tt.kind, MaxAttempts: 3, DeadLetter: "q.dead"}}, nil, nil, log)
+			c := newConsumer(Queue{Policy: settle.Policy{Queue: "q", Type: tt.kind, MaxAttempts: 3, DeadLetter: "q.dead"}}, shared{log: log})
 			d := unsentDelivery()
 			d.MessageId = tt.id
 			d.sub.cancel(errChannelClosed)

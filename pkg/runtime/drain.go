@@ -6,6 +6,8 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/internal/backoff"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -27,7 +29,7 @@ func (r *runner) stopWhenEmpty(intake context.Context, s *session, stop context.
 	defer r.looking.Store(nil)
 	l := &looker{session: s, stop: intake.Done()}
 	for quiet := 0; quiet < drainQuiet; {
-		if !sleep(drainPoll, intake.Done(), s.ctx.Done()) {
+		if !backoff.Sleep(drainPoll, intake.Done(), s.ctx.Done()) {
 			return
 		}
 		if r.empty(l) {
@@ -43,7 +45,7 @@ func (r *runner) stopWhenEmpty(intake context.Context, s *session, stop context.
 // empty reports whether no message is ready on the broker and none is in hand.
 func (r *runner) empty(l *looker) bool {
 	for _, c := range r.consumers {
-		if c.inHand.Load() > 0 || c.timers.count() > 0 || c.returning() {
+		if c.inHand.Load() > 0 || c.timers.Count() > 0 || c.returning() {
 			return false
 		}
 		if n, err := l.ready(c.queue); err != nil || n > 0 {
@@ -79,7 +81,7 @@ func (r *runner) reportWaiting(l *looker) {
 			}
 			told[place] = true
 			if n, err := l.ready(place); err == nil && n > 0 {
-				r.log.Warn("messages still wait for their retry, on the broker; the drain is over without them", keyTarget, place, keyCount, n)
+				r.log.Warn("messages still wait for their retry, on the broker; the drain is over without them", logkey.Target, place, logkey.Count, n)
 			}
 		}
 	}

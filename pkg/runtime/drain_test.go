@@ -26,7 +26,7 @@ func TestADrainWaitsForWhatAQuorumQueueDoesNotShowYet(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				log, _ := bufferedLog()
-				c := newConsumer(Queue{Policy: settle.Policy{Queue: "q", Type: tt.kind}}, nil, nil, log)
+				c := newConsumer(Queue{Policy: settle.Policy{Queue: "q", Type: tt.kind}}, shared{log: log})
 				if c.returning() {
 					t.Error("something returns before anything was settled")
 				}

@@ -7,6 +7,8 @@ import (
 
 	"github.com/rsctl/rsctl/pkg/confirm"
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/internal/backoff"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 	"github.com/rsctl/rsctl/pkg/runtime/memory"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
 	"github.com/rsctl/rsctl/pkg/settle"
@@ -26,11 +28,11 @@ func (c *consumer) execute(st stages, d *delivery, o hooks.Outcome, steps []sett
 		}
 		switch s := step.(type) {
 		case settle.Warn:
-			c.warned.rarely(string(s.What), keyMessage, d.MessageId)
+			c.warned.rarely(string(s.What), logkey.MessageID, d.MessageId)
 		case settle.Wait:
-			sleep(s.For, st.work.Done(), d.sub.ctx.Done())
+			backoff.Sleep(s.For, st.work.Done(), d.sub.ctx.Done())
 		case settle.Pace:
-			sleep(s.Age-time.Since(d.arrived), st.intake.Done(), d.sub.ctx.Done())
+			backoff.Sleep(s.Age-time.Since(d.arrived), st.intake.Done(), d.sub.ctx.Done())
 		case settle.Copy:
 			if err := c.arrive(v, c.outgoing(d, o, s)); err != nil {
 				c.copyFailed(v, o, s, err)
@@ -42,7 +44,7 @@ func (c *consumer) execute(st stages, d *delivery, o hooks.Outcome, steps []sett
 				c.copyFailed(v, o, s.Copy, err)
 				return
 			}
-			if room, ok := c.timers.reserve(st.work, d.sub.ctx, len(d.Body)); ok {
+			if room, ok := c.timers.Reserve(st.work, d.sub.ctx, len(d.Body)); ok {
 				later, share = &s, room
 			} else if err := c.arrive(v, c.outgoing(d, o, s.Copy)); err != nil { // nothing may wait any more: early, not lost
 				c.copyFailed(v, o, s.Copy, err)
@@ -64,13 +66,9 @@ func (c *consumer) end(d *delivery, o hooks.Outcome, step settle.Step, later *se
 	switch {
 	case later == nil:
 	case !settled:
-		c.timers.release(share)
+		c.timers.Release(share)
 	default:
-		c.timers.add(held{
-			due:   time.Now().Add(later.After),
-			out:   c.outgoing(d, o, later.Copy),
-			share: share,
-		})
+		c.timers.Add(time.Now().Add(later.After), c.outgoing(d, o, later.Copy), share)
 	}
 }
 
@@ -87,15 +85,15 @@ func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
 	}
 	c.lose()
 	c.short.result()
-	attrs := []any{keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyOutcome, o.Verdict.String(), keyError, err,
-		keyHookAge, time.Since(d.arrived).Round(time.Millisecond)}
+	attrs := []any{logkey.MessageID, d.MessageId, logkey.Attempt, d.reading.Attempt, logkey.Outcome, o.Verdict.String(), logkey.Error, err,
+		logkey.HandlerAge, time.Since(d.arrived).Round(time.Millisecond)}
 	switch {
 	case o.Verdict != hooks.Ack:
 		c.log.Warn("settlement lost; the broker redelivers the message and its handler runs again", attrs...)
 	case c.lost.Remember(&d.Delivery):
 		c.log.Warn("ack lost; the message has succeeded, and should this process get it again, it is acked without running its handler", append(attrs, c.endsOtherwise()...)...)
 	default:
-		c.log.Warn("ack lost, and not remembered; the message has succeeded, and its handler runs again when it comes again", append(attrs, keyReason, c.forgets(d))...)
+		c.log.Warn("ack lost, and not remembered; the message has succeeded, and its handler runs again when it comes again", append(attrs, logkey.Reason, c.forgets(d))...)
 	}
 	return false
 }
@@ -103,12 +101,12 @@ func (c *consumer) finish(d *delivery, step settle.Step, o hooks.Outcome) bool {
 // ackedLate remembers an ack that the broker may ignore, because it has requeued
 // the delivery.
 func (c *consumer) ackedLate(d *delivery) {
-	attrs := []any{keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyHookAge, time.Since(d.arrived).Round(time.Millisecond)}
+	attrs := []any{logkey.MessageID, d.MessageId, logkey.Attempt, d.reading.Attempt, logkey.HandlerAge, time.Since(d.arrived).Round(time.Millisecond)}
 	if c.lost.Remember(&d.Delivery) {
 		c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, it is acked without running the handler", append(attrs, c.endsOtherwise()...)...)
 		return
 	}
-	c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, its handler runs again", append(attrs, keyReason, c.forgets(d))...)
+	c.log.Warn("acked after the broker had cancelled the consumer; should the message come again, its handler runs again", append(attrs, logkey.Reason, c.forgets(d))...)
 }
 
 // endsOtherwise says what a remembered ack cannot prevent: the server counts each
@@ -118,7 +116,7 @@ func (c *consumer) endsOtherwise() []any {
 	if p.Type != settle.Quorum || p.MaxAttempts == 0 {
 		return nil
 	}
-	return []any{keyNext, "acked when it is delivered here again; a message whose returns have used up its attempts is in " + p.DeadLetter + " instead, although it has succeeded"}
+	return []any{logkey.Next, "acked when it is delivered here again; a message whose returns have used up its attempts is in " + p.DeadLetter + " instead, although it has succeeded"}
 }
 
 // forgets says why the ack of d could not be remembered.
@@ -162,7 +160,7 @@ func (c *consumer) publish(st stages, d *delivery, by sender, out *outgoing) err
 	ctx, cancel := context.WithCancelCause(d.sub.ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(st.work, func() {
-		if sleep(lastCopies, ctx.Done()) {
+		if backoff.Sleep(lastCopies, ctx.Done()) {
 			cancel(context.Cause(st.work))
 		}
 	})()

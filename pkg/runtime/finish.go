@@ -6,6 +6,8 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/internal/backoff"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -27,7 +29,7 @@ func (r *runner) finishing(intake, work, life context.Context) (*finishing, func
 		defer end()
 		select {
 		case <-intake.Done():
-			sleep(finishShare(r.cfg.ShutdownTimeout), until.Done(), life.Done())
+			backoff.Sleep(finishShare(r.cfg.ShutdownTimeout), until.Done(), life.Done())
 		case <-life.Done():
 		}
 	}
@@ -111,8 +113,8 @@ func (c *consumer) reportGoing(sub *subscription) {
 	})
 	switch {
 	case err != nil:
-		c.log.Warn("stopping; the broker deletes this queue, with what it holds, when nobody consumes it", keyError, err)
+		c.log.Warn("stopping; the broker deletes this queue, with what it holds, when nobody consumes it", logkey.Error, err)
 	case q.Consumers <= 1:
-		c.log.Warn("stopping the last consumer; the broker deletes this queue, with what it holds, when nobody consumes it", keyCount, q.Messages)
+		c.log.Warn("stopping the last consumer; the broker deletes this queue, with what it holds, when nobody consumes it", logkey.Count, q.Messages)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 	"github.com/rsctl/rsctl/pkg/runtime/memory"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
 	"github.com/rsctl/rsctl/pkg/settle"
@@ -36,7 +37,7 @@ func (c *consumer) handle(st stages, d *delivery) {
 func (c *consumer) understand(d *delivery) {
 	d.reading = c.q.reader().Read(&d.Delivery)
 	if problem := d.reading.CountProblem; problem != "" {
-		c.warned.once("retry count not understood", problem, keyMessage, d.MessageId)
+		c.warned.once("retry count not understood", problem, logkey.MessageID, d.MessageId)
 	}
 }
 
@@ -48,7 +49,7 @@ func (c *consumer) conclude(st stages, d *delivery, outcome hooks.Outcome, answe
 	case !answered:
 		c.unseen(d)
 	case st.work.Err() != nil && (outcome.Verdict == hooks.Failed || outcome.Verdict == hooks.Retry):
-		c.log.Warn("handler stopped by the shutdown; its delivery is requeued", keyMessage, d.MessageId, keyAttempt, d.reading.Attempt)
+		c.log.Warn("handler stopped by the shutdown; its delivery is requeued", logkey.MessageID, d.MessageId, logkey.Attempt, d.reading.Attempt)
 		_ = c.recover(&vigil{c: c, st: st, d: d}, outcome, settle.Stopped) // it publishes nothing
 	default:
 		c.settle(st, d, outcome)
@@ -70,7 +71,7 @@ func (c *consumer) succeeded(d *delivery) bool {
 	if !d.Redelivered || !c.lost.Take(&d.Delivery) {
 		return false
 	}
-	c.log.Info("acked without running the handler again: it has succeeded, and its ack came too late", keyMessage, d.MessageId)
+	c.log.Info("acked without running the handler again: it has succeeded, and its ack came too late", logkey.MessageID, d.MessageId)
 	return true
 }
 
@@ -137,11 +138,11 @@ func (c *consumer) admit(st stages, sub *subscription, bodies int) (breaker.Toke
 // observed calls the hook and tells the observer.
 func (c *consumer) observed(work context.Context, d *delivery, m hooks.Message) (hooks.Outcome, error) {
 	if c.obs == nil {
-		return c.call(work, m)
+		return c.invoke.One(work, m)
 	}
 	started := time.Now()
 	c.obs.Observe(HookStarted{c.queue, m.Attempt, lag(d, started)})
-	o, err := c.call(work, m)
+	o, err := c.invoke.One(work, m)
 	c.obs.Observe(HookEnded{c.queue, m.Attempt, time.Since(started), o.Verdict, err})
 	return o, err
 }
@@ -179,18 +180,18 @@ func (c *consumer) report(d *delivery, o hooks.Outcome, f settle.Facts, steps []
 	if o.Verdict == hooks.Ack && !c.log.Enabled(context.Background(), slog.LevelDebug) {
 		return // of every message that goes well
 	}
-	attrs := []any{keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyOutcome, o.Verdict.String()}
+	attrs := []any{logkey.MessageID, d.MessageId, logkey.Attempt, d.reading.Attempt, logkey.Outcome, o.Verdict.String()}
 	if o.Verdict == hooks.Ack {
 		c.log.Debug("acked", attrs...)
 		return
 	}
 	if o.Reason != "" {
-		attrs = append(attrs, keyReason, o.Reason)
+		attrs = append(attrs, logkey.Reason, o.Reason)
 	}
 	if d.Redelivered {
-		attrs = append(attrs, keyRedelivered, true)
+		attrs = append(attrs, logkey.Redelivered, true)
 	}
-	c.log.Warn("handler failed", append(attrs, keyNext, next(f, steps, c.q.Policy))...)
+	c.log.Warn("handler failed", append(attrs, logkey.Next, next(f, steps, c.q.Policy))...)
 }
 
 // next says in a few words what the steps do to the message.

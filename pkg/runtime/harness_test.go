@@ -297,3 +297,5 @@ func (s *syncBuffer) String() string {
 }
 
 func (s *syncBuffer) has(text string) bool { return strings.Contains(s.String(), text) }
+
+func (s *syncBuffer) count(text string) int { return strings.Count(s.String(), text) }

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/internal/backoff"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 )
 
 // heirRetry is how long to wait before the next try to open an heir.
@@ -53,8 +56,8 @@ func (c *consumer) rest(st stages, sub *subscription, err error) bool {
 	if errors.Is(err, errPaused) && c.q.GoesUnused {
 		err := c.heirs.open(sub, func() (*subscription, <-chan amqp.Delivery, error) { return c.subscribe(st, sub.session) })
 		if err != nil && !st.stopping() && sub.err() == nil {
-			c.warned.rarely("queue paused for long; its messages are kept, since it goes when nobody consumes it and a second consumer cannot be had", keyError, err)
-			return !sleep(heirRetry, st.intake.Done(), sub.ctx.Done())
+			c.warned.rarely("queue paused for long; its messages are kept, since it goes when nobody consumes it and a second consumer cannot be had", logkey.Error, err)
+			return !backoff.Sleep(heirRetry, st.intake.Done(), sub.ctx.Done())
 		}
 	}
 	sub.rest(err)

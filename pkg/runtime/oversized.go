@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -18,7 +19,7 @@ func (c *consumer) endOversized(st stages, d *delivery) {
 	o := hooks.Outcome{Verdict: hooks.Drop, Reason: fmt.Sprintf("the body has %d bytes, and max_body is %d", len(d.Body), p.MaxBody)}
 	facts := settle.Facts{Attempt: d.reading.Attempt, Counted: d.reading.Counted, Redelivered: d.Redelivered}
 	steps := settle.DecideOversized(p)
-	c.log.Warn("the body is larger than max_body; the message ends without its handler", keyMessage, d.MessageId,
-		keyBytes, len(d.Body), keyNext, next(facts, steps, p))
+	c.log.Warn("the body is larger than max_body; the message ends without its handler", logkey.MessageID, d.MessageId,
+		logkey.Bytes, len(d.Body), logkey.Next, next(facts, steps, p))
 	c.execute(st, d, o, steps)
 }

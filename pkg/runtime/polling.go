@@ -5,6 +5,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/internal/backoff"
 )
 
 const (
@@ -90,7 +92,7 @@ func (p *polling) run(sub *subscription, g got, out chan<- amqp.Delivery, get fu
 			p.empty = true
 			sub.setReason(errOtherPrefetch)
 			return
-		case !sleep(emptyLook<<looks, p.over, sub.ctx.Done()):
+		case !backoff.Sleep(emptyLook<<looks, p.over, sub.ctx.Done()):
 			return
 		default:
 			looks++

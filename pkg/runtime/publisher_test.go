@@ -12,6 +12,7 @@ import (
 
 	"github.com/rsctl/rsctl/pkg/confirm"
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/held"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
@@ -21,7 +22,7 @@ import (
 func (b *bench) received(q Queue, s sender) (*consumer, *delivery) {
 	b.t.Helper()
 	log := b.config().Log
-	c := newConsumer(q, s, newTimers(s, make(chan struct{}, 1), log), log)
+	c := newConsumer(q, shared{pub: s, room: held.NewRoom(), log: log})
 	sess, end := watch(b.t.Context(), b.conn)
 	b.t.Cleanup(end)
 	sub, deliveries, err := c.subscribe(stages{b.t.Context(), b.t.Context()}, sess)

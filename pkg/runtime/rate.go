@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/rsctl/rsctl/pkg/internal/backoff"
 )
 
 // pacer spaces the hook calls of a queue evenly; nil does not.
@@ -25,7 +27,7 @@ func (p *pacer) wait(stop ...<-chan struct{}) bool {
 		return true
 	}
 	turn := p.limit.ReserveN(time.Now(), 1)
-	if sleep(turn.Delay(), stop...) {
+	if backoff.Sleep(turn.Delay(), stop...) {
 		return true
 	}
 	turn.Cancel()

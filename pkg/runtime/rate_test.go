@@ -23,7 +23,7 @@ func TestARateBoundsTheHookCallsOfAllSlots(t *testing.T) {
 			time.Sleep(30 * time.Millisecond)
 			return hooks.Outcome{Verdict: hooks.Ack}, nil
 		})
-		c := newConsumer(Queue{Hook: hook, Concurrency: 8, Rate: 50}, nil, nil, log)
+		c := newConsumer(Queue{Hook: hook, Concurrency: 8, Rate: 50}, shared{log: log})
 		st := stages{t.Context(), t.Context()}
 		started := time.Now()
 		var slots sync.WaitGroup
@@ -60,7 +60,7 @@ func TestAWaitForTheRateEndsWithTheStop(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log, _ := bufferedLog()
 				hook := &recorder{reply: always(hooks.Ack)}
-				c := newConsumer(Queue{Hook: hook, Concurrency: 2, Rate: 1. / 3600}, nil, nil, log)
+				c := newConsumer(Queue{Hook: hook, Concurrency: 2, Rate: 1. / 3600}, shared{log: log})
 				intake, stop := context.WithCancel(t.Context())
 				st := stages{intake, t.Context()}
 				c.answer(st, unsentDelivery())

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rsctl/rsctl/pkg/confirm"
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -29,7 +30,7 @@ func (c *consumer) copyFailed(v *vigil, o hooks.Outcome, s settle.Copy, err erro
 		c.overdue(v, o, settle.CopyOverdue, err)
 		return
 	}
-	attrs := []any{keyTarget, targetName(s.To), keyMessage, v.d.MessageId, keyAttempt, v.d.reading.Attempt, keyError, err}
+	attrs := []any{logkey.Target, targetName(s.To), logkey.MessageID, v.d.MessageId, logkey.Attempt, v.d.reading.Attempt, logkey.Error, err}
 	what := "no room for a copy"
 	if !errors.Is(err, confirm.ErrTooLarge) {
 		what = "the copy is refused for what the message is"
@@ -47,7 +48,7 @@ func (c *consumer) copyFailed(v *vigil, o hooks.Outcome, s settle.Copy, err erro
 	if c.routed().OwnRoute {
 		c.log.Error(what+"; the original is rejected to the queue's dead-letter route", attrs...)
 	} else {
-		c.log.Error(what+" and no dead-letter route; the message stays in its queue", append(attrs, keyIn, parkedFor)...)
+		c.log.Error(what+" and no dead-letter route; the message stays in its queue", append(attrs, logkey.RetryIn, parkedFor)...)
 		c.keepAside(v.st, v.d)
 	}
 	_ = c.recover(v, o, settle.BareImpossible) // it publishes nothing
@@ -56,8 +57,8 @@ func (c *consumer) copyFailed(v *vigil, o hooks.Outcome, s settle.Copy, err erro
 // overdue ends a delivery that can be kept no longer.
 func (c *consumer) overdue(v *vigil, o hooks.Outcome, e settle.Failure, err error) {
 	if d := v.d; d.sub.err() == nil {
-		c.log.Warn("the copy has not arrived and the message can be kept no longer; it goes back to its queue", keyMessage, d.MessageId,
-			keyAttempt, d.reading.Attempt, keyError, err)
+		c.log.Warn("the copy has not arrived and the message can be kept no longer; it goes back to its queue", logkey.MessageID, d.MessageId,
+			logkey.Attempt, d.reading.Attempt, logkey.Error, err)
 	}
 	if c.recover(v, o, e) != nil {
 		_ = c.recover(v, o, settle.KeepFailed) // it publishes nothing

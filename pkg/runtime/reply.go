@@ -9,7 +9,9 @@ import (
 
 	"github.com/rsctl/rsctl/pkg/confirm"
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/internal/backoff"
 	"github.com/rsctl/rsctl/pkg/replyto"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -26,10 +28,10 @@ func (c *consumer) reply(st stages, d *delivery, o hooks.Outcome) bool {
 	case err == nil:
 	case errors.Is(err, errBadAddress):
 		c.warned.rarely("no reply is sent to this address; the request is acked all the same",
-			keyTarget, d.ReplyTo, keyMessage, d.MessageId, keyError, err)
+			logkey.Target, d.ReplyTo, logkey.MessageID, d.MessageId, logkey.Error, err)
 	case nobodyTakes(err):
 		c.warned.rarely("reply not delivered: nobody takes it; the request is acked all the same",
-			keyTarget, d.ReplyTo, keyMessage, d.MessageId, keyError, err)
+			logkey.Target, d.ReplyTo, logkey.MessageID, d.MessageId, logkey.Error, err)
 	default:
 		c.replyFailed(st, d, err)
 		return false
@@ -85,9 +87,9 @@ func nobodyTakes(err error) bool {
 func (c *consumer) replyFailed(st stages, d *delivery, err error) {
 	pause := c.pace.next()
 	if d.sub.err() == nil {
-		c.log.Error("reply not confirmed; the request goes back to its queue", keyTarget, d.ReplyTo, keyMessage, d.MessageId,
-			keyAttempt, d.reading.Attempt, keyError, err, keyIn, pause.Round(time.Millisecond))
-		sleep(pause, st.intake.Done(), d.sub.ctx.Done())
+		c.log.Error("reply not confirmed; the request goes back to its queue", logkey.Target, d.ReplyTo, logkey.MessageID, d.MessageId,
+			logkey.Attempt, d.reading.Attempt, logkey.Error, err, logkey.RetryIn, pause.Round(time.Millisecond))
+		backoff.Sleep(pause, st.intake.Done(), d.sub.ctx.Done())
 	}
 	o := hooks.Outcome{Verdict: hooks.Retry, Reason: err.Error()}
 	_ = c.recover(&vigil{c: c, st: st, d: d}, o, settle.ReplyUnconfirmed) // it publishes nothing

@@ -15,6 +15,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/rsctl/rsctl/pkg/runtime/internal/held"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 )
 
 // errShutdownTimeout is the cause of the work context when a drain takes too
@@ -69,7 +72,7 @@ func (r *runner) run(intake, work context.Context) error {
 	defer context.AfterFunc(work, func() {
 		stopIntake(context.Cause(work))
 		for _, c := range r.consumers {
-			c.timers.rushAll()
+			c.timers.Rush()
 		}
 	})()
 
@@ -79,7 +82,7 @@ func (r *runner) run(intake, work context.Context) error {
 	parts.Go(func() { r.publish(life) })
 	parts.Go(func() { r.replies.run(life) })
 	for _, c := range r.consumers {
-		parts.Go(func() { c.timers.run(life) })
+		parts.Go(func() { c.timers.Run(life) })
 	}
 	parts.Go(func() { r.limitDrain(intake, life, kill) })
 	parts.Go(func() { r.limitQueues(intake, life, stopIntake) })
@@ -105,15 +108,18 @@ func newRunner(cfg Config) *runner {
 	cfg = cfg.withDefaults()
 	r := &runner{cfg: cfg, log: cfg.Log, opened: make(chan struct{}), patience: answerWithin}
 	r.pub, r.replies = newCopies(cfg, purposePublish), newReplies(cfg)
-	room := make(chan struct{}, maxHeld)
+	all := shared{
+		pub:     r.pub,
+		replies: r.replies,
+		dial:    cfg.Dial,
+		room:    held.NewRoom(),
+		bodies:  cfg.Bodies,
+		short:   &r.short,
+		obs:     cfg.Observer,
+		log:     cfg.Log,
+	}
 	for _, q := range cfg.Queues {
-		t := newTimers(r.pub, room, cfg.Log.With(keyQueue, q.Policy.Queue))
-		c := newConsumer(q, r.pub, t, cfg.Log)
-		c.observe(cfg.Observer)
-		c.bodies, t.mem = cfg.Bodies, cfg.Bodies.Held()
-		c.dial, c.replies = cfg.Dial, r.replies
-		c.short = &r.short
-		r.consumers = append(r.consumers, c)
+		r.consumers = append(r.consumers, newConsumer(q, all))
 	}
 	sortOwned(r.consumers)
 	return r
@@ -124,7 +130,7 @@ func newRunner(cfg Config) *runner {
 func (r *runner) finishTimers(work context.Context) {
 	var finishing sync.WaitGroup
 	for _, c := range r.consumers {
-		finishing.Go(func() { c.timers.finish(work) })
+		finishing.Go(func() { c.timers.Finish(work) })
 	}
 	finishing.Wait()
 }
@@ -144,7 +150,7 @@ func (r *runner) limitDrain(intake, life context.Context, kill context.CancelCau
 	select {
 	case <-intake.Done():
 		r.short.draining.Store(true)
-		r.log.Debug("draining", keyReason, context.Cause(intake))
+		r.log.Debug("draining", logkey.Reason, context.Cause(intake))
 		tell(r.cfg.Observer, Draining{context.Cause(intake)})
 	case <-life.Done():
 		return

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rsctl/rsctl/pkg/closing"
 	"github.com/rsctl/rsctl/pkg/internal/backoff"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 )
 
 const (
@@ -102,8 +103,8 @@ func (r *runner) keep(st stages, sh *shard) {
 func (r *runner) waitToConnect(st stages, wait *backoff.Backoff, consumers []*consumer, err error) {
 	tell(r.cfg.Observer, Disconnected{purposeConsume, queueNames(consumers), err})
 	d := wait.Next()
-	r.log.Error("no connection to the broker; trying again", keyError, err, keyIn, d.Round(time.Millisecond))
-	sleep(d, st.intake.Done())
+	r.log.Error("no connection to the broker; trying again", logkey.Error, err, logkey.RetryIn, d.Round(time.Millisecond))
+	backoff.Sleep(d, st.intake.Done())
 }
 
 func waitHandlers(consumers []*consumer) {
@@ -188,8 +189,8 @@ func (r *runner) prepareAgain(ctx context.Context, s *session) {
 	wait := backoff.New(reconnectMin, reconnectMax)
 	for err := r.unprepared; err != nil && ctx.Err() == nil; {
 		d := wait.Next()
-		r.log.Error("the topology is not as it has to be; consuming what there is and trying again", keyError, err, keyIn, d.Round(time.Millisecond))
-		if !sleep(d, ctx.Done()) {
+		r.log.Error("the topology is not as it has to be; consuming what there is and trying again", logkey.Error, err, logkey.RetryIn, d.Round(time.Millisecond))
+		if !backoff.Sleep(d, ctx.Done()) {
 			return
 		}
 		var conn *amqp.Connection
@@ -210,7 +211,7 @@ func (r *runner) session(st stages, conn *amqp.Connection, sh *shard) error {
 	defer closing.Conn(conn)
 	// A broker that no longer answers must not keep a stopped process alive.
 	defer context.AfterFunc(st.work, func() {
-		if sleep(forceCloseAfter, s.ctx.Done()) {
+		if backoff.Sleep(forceCloseAfter, s.ctx.Done()) {
 			closing.Conn(conn)
 		}
 	})()

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/rsctl/rsctl/pkg/internal/backoff"
 )
 
 // ErrCutShort is returned by Run when a drain ended before all that was in hand
@@ -39,7 +41,7 @@ func (s *shortfall) result() {
 func (r *runner) verdict(cut, stop error) error {
 	held := 0
 	for _, c := range r.consumers {
-		held += c.timers.count()
+		held += c.timers.Count()
 	}
 	results := r.short.results.Load()
 	switch {
@@ -60,7 +62,7 @@ func (r *runner) limitQueues(intake, life context.Context, stop context.CancelCa
 	if !r.cfg.Drain || r.cfg.DrainTimeout <= 0 {
 		return
 	}
-	if sleep(r.cfg.DrainTimeout, intake.Done(), life.Done()) {
+	if backoff.Sleep(r.cfg.DrainTimeout, intake.Done(), life.Done()) {
 		stop(fmt.Errorf("%w: %s", ErrNotDrained, r.left()))
 	}
 }
@@ -98,7 +100,7 @@ func (r *runner) left() string {
 // left says what a queue has left; "" is nothing.
 func (c *consumer) left(l *looker) string {
 	ready, err := l.ready(c.queue)
-	hand, held := c.inHand.Load(), c.timers.count()
+	hand, held := c.inHand.Load(), c.timers.Count()
 	switch {
 	case err != nil:
 		return fmt.Sprintf("queue %q does not say (%v), %d in hand, %d held for later", c.queue, err, hand, held)

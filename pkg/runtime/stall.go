@@ -11,7 +11,9 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/confirm"
+	"github.com/rsctl/rsctl/pkg/internal/backoff"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 )
 
 // stall pauses a queue while copies of its messages cannot arrive: each further
@@ -29,8 +31,8 @@ type stall struct {
 	over    chan struct{} // closed when nothing waits any more
 }
 
-func newStall(log *slog.Logger, queue string) *stall {
-	return &stall{log: log, queue: queue, limits: breaker.UsualLimits()}
+func newStall(log *slog.Logger, queue string, obs Observer) *stall {
+	return &stall{log: log, obs: obs, queue: queue, limits: breaker.UsualLimits()}
 }
 
 // begin counts one more copy that waits.
@@ -39,7 +41,7 @@ func (s *stall) begin(err error) {
 	defer s.mu.Unlock()
 	if s.waiting.Add(1) == 1 {
 		s.since, s.over = time.Now(), make(chan struct{})
-		s.log.Error("a copy cannot arrive; queue paused until it does", keyError, err)
+		s.log.Error("a copy cannot arrive; queue paused until it does", logkey.Error, err)
 	}
 	tell(s.obs, CopyStalled{s.queue, err})
 }
@@ -50,7 +52,7 @@ func (s *stall) end() {
 	defer s.mu.Unlock()
 	if s.waiting.Add(-1) == 0 {
 		close(s.over)
-		s.log.Info("no copy waits any more; queue goes on", keyPausedFor, time.Since(s.since).Round(time.Millisecond))
+		s.log.Info("no copy waits any more; queue goes on", logkey.PausedFor, time.Since(s.since).Round(time.Millisecond))
 	}
 	tell(s.obs, CopyMoved{s.queue})
 }
@@ -123,8 +125,8 @@ func (v *vigil) again(target string, err error) bool {
 		c.stall.begin(err)
 	}
 	pause := c.pace.next()
-	c.log.Error("copy not delivered; the message is kept and the copy tried again, not the handler", keyTarget, target,
-		keyMessage, d.MessageId, keyAttempt, d.reading.Attempt, keyError, err, keyIn, pause.Round(time.Millisecond))
+	c.log.Error("copy not delivered; the message is kept and the copy tried again, not the handler", logkey.Target, target,
+		logkey.MessageID, d.MessageId, logkey.Attempt, d.reading.Attempt, logkey.Error, err, logkey.RetryIn, pause.Round(time.Millisecond))
 	if time.Since(v.since)+pause > c.stall.limits.Probing {
 		if !c.rest(v.st, d.sub, errPaused) {
 			return true
@@ -132,7 +134,7 @@ func (v *vigil) again(target string, err error) bool {
 		c.stopConsuming(d.sub)
 		return false
 	}
-	return sleep(pause, v.st.intake.Done(), d.sub.ctx.Done())
+	return backoff.Sleep(pause, v.st.intake.Done(), d.sub.ctx.Done())
 }
 
 // end is called once the delivery is settled.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rsctl/rsctl/pkg/closing"
 	"github.com/rsctl/rsctl/pkg/internal/backoff"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 )
 
 const (
@@ -54,7 +55,7 @@ func (c *consumer) consume(st stages, s *session) {
 		}
 		d := wait.Next()
 		c.reportFailure(err, d)
-		if !sleep(d, st.intake.Done(), s.ctx.Done()) {
+		if !backoff.Sleep(d, st.intake.Done(), s.ctx.Done()) {
 			return
 		}
 	}
@@ -133,7 +134,7 @@ func (c *consumer) place(st stages, s *session) (*session, func(), error) {
 }
 
 func (c *consumer) reportConsuming(sub *subscription) {
-	c.log.Debug("consuming", keyConsumerTag, sub.tag)
+	c.log.Debug("consuming", logkey.ConsumerTag, sub.tag)
 	if c.unanswered {
 		c.log.Info("queue answers again; consuming")
 	}
@@ -151,7 +152,7 @@ func (c *consumer) reportFailure(err error, next time.Duration) {
 		}
 		c.unanswered = true
 	}
-	c.log.Log(context.Background(), level, "not consuming; subscribing again", keyError, err, keyIn, next.Round(time.Millisecond))
+	c.log.Log(context.Background(), level, "not consuming; subscribing again", logkey.Error, err, logkey.RetryIn, next.Round(time.Millisecond))
 }
 
 // sitOut waits until the queue is not paused any more. The delivery that probes
@@ -220,7 +221,7 @@ const answerAtStop = time.Second
 func awhileAfter(ctx context.Context, d time.Duration) (<-chan struct{}, func()) {
 	late, end := context.WithCancel(context.WithoutCancel(ctx))
 	undo := context.AfterFunc(ctx, func() {
-		sleep(d, late.Done())
+		backoff.Sleep(d, late.Done())
 		end()
 	})
 	return late.Done(), func() { undo(); end() }
@@ -274,7 +275,7 @@ func (c *consumer) stopConsuming(sub *subscription) bool {
 		_, err := ask(sub.session, nil, func() (struct{}, error) { return struct{}{}, sub.ch.Cancel(sub.tag, false) })
 		sub.silent = errors.Is(err, errNoAnswer)
 		if err != nil && sub.err() == nil {
-			c.log.Warn("the consumer could not be cancelled", keyError, err)
+			c.log.Warn("the consumer could not be cancelled", logkey.Error, err)
 		}
 	})
 	return !sub.silent

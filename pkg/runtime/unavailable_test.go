@@ -79,7 +79,7 @@ func TestOneDeliveryAtATimeProbesABrokenHook(t *testing.T) {
 		log, _ := bufferedLog()
 		hook := &brokenHook{takes: 10 * time.Millisecond}
 		const concurrency = 8
-		c := newConsumer(Queue{Policy: settle.Policy{Queue: "q", Type: settle.Classic}, Hook: hook, Concurrency: concurrency}, nil, nil, log)
+		c := newConsumer(Queue{Policy: settle.Policy{Queue: "q", Type: settle.Classic}, Hook: hook, Concurrency: concurrency}, shared{log: log})
 		st := stages{t.Context(), t.Context()}
 		var acked sync.WaitGroup
 		for range concurrency {
@@ -123,7 +123,7 @@ func TestAWaitAtAnOpenBreakerEndsWithTheStop(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log, _ := bufferedLog()
 				hook := &brokenHook{}
-				c := newConsumer(Queue{Hook: hook, Concurrency: 3}, nil, nil, log)
+				c := newConsumer(Queue{Hook: hook, Concurrency: 3}, shared{log: log})
 				intake, stop := context.WithCancel(t.Context())
 				ds := []*delivery{unsentDelivery(), unsentDelivery(), unsentDelivery()}
 				lost := func() {

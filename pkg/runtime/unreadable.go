@@ -8,6 +8,8 @@ import (
 
 	"github.com/rsctl/rsctl/pkg/frames"
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/internal/backoff"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -46,8 +48,8 @@ func (c *consumer) endUnreadable(st stages, d *delivery, mark frames.Mark) {
 }
 
 func (c *consumer) reportUnreadable(d *delivery, o hooks.Outcome, next string) {
-	c.log.Error("a message cannot be read; no handler sees it", keyMessage, d.MessageId, keyExchange, d.Exchange,
-		keyRoutingKey, d.RoutingKey, keyBytes, len(d.Body), keyReason, o.Reason, keyNext, next)
+	c.log.Error("a message cannot be read; no handler sees it", logkey.MessageID, d.MessageId, logkey.Exchange, d.Exchange,
+		logkey.RoutingKey, d.RoutingKey, logkey.Bytes, len(d.Body), logkey.Reason, o.Reason, logkey.Next, next)
 }
 
 // rejectUnreadable leaves the message to the server, once it can be trusted to
@@ -118,7 +120,7 @@ func (c *consumer) keepAside(st stages, d *delivery) {
 			c.stopConsuming(d.sub)
 		}
 	}
-	sleep(pause, c.asked(st).Done(), d.sub.ctx.Done()) // a stop has nothing to run here
+	backoff.Sleep(pause, c.asked(st).Done(), d.sub.ctx.Done()) // a stop has nothing to run here
 	c.parked.Add(-1)
 }
 

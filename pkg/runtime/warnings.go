@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 )
 
 // warnEvery is how often one warning of a queue is logged at most.
@@ -32,7 +34,7 @@ func (w *warnings) rarely(text string, attrs ...any) {
 		return
 	}
 	if n := w.suppressed[text]; n > 0 {
-		attrs = append(attrs, keyNotLogged, n)
+		attrs = append(attrs, logkey.NotLogged, n)
 	}
 	w.last[text], w.suppressed[text] = now, 0
 	w.log.Warn(text, attrs...)
@@ -46,5 +48,5 @@ func (w *warnings) once(text, problem string, attrs ...any) {
 		return
 	}
 	w.last[text] = time.Now()
-	w.log.Warn(text, append(attrs, keyReason, problem)...)
+	w.log.Warn(text, append(attrs, logkey.Reason, problem)...)
 }

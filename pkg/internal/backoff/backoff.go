@@ -30,3 +30,27 @@ func (b *Backoff) Step() time.Duration { return b.step }
 
 // Reset begins at the shortest pause again.
 func (b *Backoff) Reset() { b.step = b.low }
+
+// Sleep waits for d or until a stop channel closes; it reports whether d passed.
+func Sleep(d time.Duration, stop ...<-chan struct{}) bool {
+	if d <= 0 {
+		return true
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	var first, second <-chan struct{}
+	if len(stop) > 0 {
+		first = stop[0]
+	}
+	if len(stop) > 1 {
+		second = stop[1]
+	}
+	select {
+	case <-t.C:
+		return true
+	case <-first:
+		return false
+	case <-second:
+		return false
+	}
+}

@@ -153,15 +153,13 @@ func TestThePageOnOperationsListsEveryLogKey(t *testing.T) {
 	}
 	slices.Sort(documented)
 	keys := map[string]bool{}
-	for _, dir := range []string{"cmd/rsctl/internal/cli", "cmd/rsctl/internal/monitor", "cmd/rsctl/internal/tracing", "pkg/runtime", "pkg/hooks/kinds", "pkg/topology/broker"} {
+	for _, dir := range []string{"cmd/rsctl/internal/cli", "cmd/rsctl/internal/monitor", "cmd/rsctl/internal/tracing", "pkg/runtime", "pkg/runtime/internal/logkey", "pkg/hooks/kinds", "pkg/topology/broker"} {
 		collectKeys(t, filepath.Join(repository, dir), keys)
 	}
 	if used := slices.Sorted(maps.Keys(keys)); !slices.Equal(documented, used) {
 		t.Errorf("%s documents\n%q\nand the code logs\n%q", operationsPage, documented, used)
 	}
 }
-
-var keyConst = regexp.MustCompile(`^key[A-Z]`)
 
 func collectKeys(t *testing.T, dir string, keys map[string]bool) {
 	t.Helper()
@@ -183,8 +181,8 @@ func collectKeys(t *testing.T, dir string, keys map[string]bool) {
 				for _, arg := range keyArgs(n) {
 					addLiteral(keys, arg)
 				}
-			case *ast.ValueSpec: // package runtime has constants for them
-				if filepath.Base(dir) == "runtime" && len(n.Values) == 1 && keyConst.MatchString(n.Names[0].Name) {
+			case *ast.ValueSpec: // the runtime has constants for them
+				if filepath.Base(dir) == "logkey" && len(n.Values) == 1 {
 					addLiteral(keys, n.Values[0])
 				}
 			}

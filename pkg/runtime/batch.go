@@ -4,6 +4,8 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/rsctl/rsctl/pkg/runtime/internal/keyorder"
 )
 
 // Batch collects deliveries for one call of a [hooks.BatchHook]: up to Size of
@@ -14,49 +16,12 @@ type Batch struct {
 	Wait time.Duration
 }
 
-// collector is the batch that a subscription is filling.
-type collector struct {
-	batch Batch
-	held  []*delivery
-	keys  map[string]bool // of held: nothing else that runs has one of them
-	timer *time.Timer     // since the first delivery came in
-	due   bool
-}
-
-func (b *collector) add(d *delivery) {
-	if len(b.held) == 0 {
-		b.timer = time.NewTimer(b.batch.Wait - time.Since(d.arrived))
-	}
-	b.held = append(b.held, d)
-	b.due = b.due || b.full()
-}
-
-func (b *collector) full() bool { return len(b.held) >= b.batch.Size }
-
-// take empties the collector.
-func (b *collector) take() []*delivery {
-	ds := b.held
-	if b.timer != nil {
-		b.timer.Stop()
-	}
-	*b = collector{batch: b.batch}
-	return ds
-}
-
-// waited is ready once the first delivery has waited long enough.
-func (b *collector) waited() <-chan time.Time {
-	if len(b.held) == 0 || b.due {
-		return nil
-	}
-	return b.timer.C
-}
-
 // readBatches is what read is for a queue with batches. A batch that is not full
 // when intake ends runs at once, if a slot is free.
 func (c *consumer) readBatches(st stages, sub *subscription, deliveries <-chan amqp.Delivery) {
-	b := &collector{batch: c.q.Batch}
+	b := keyorder.NewCollector[*delivery](c.q.Batch.Size, c.q.Batch.Wait)
 	if c.caution.alone {
-		b.batch.Size = 1
+		b.Limit(1)
 	}
 	stopping, lost := st.intake.Done(), sub.ctx.Done()
 	finishes := c.finishes(sub)
@@ -64,10 +29,10 @@ func (c *consumer) readBatches(st stages, sub *subscription, deliveries <-chan a
 	for {
 		c.fill(st, sub, b)
 		in, slots := deliveries, c.slots
-		if b.full() {
+		if b.Full() {
 			in = nil
 		}
-		if !b.due {
+		if !b.Due() {
 			slots = nil
 		}
 		select {
@@ -78,33 +43,33 @@ func (c *consumer) readBatches(st stages, sub *subscription, deliveries <-chan a
 			}
 			c.lastBatch(st, b)
 			answered := c.stopConsuming(sub)
-			c.endAll(c.order.evict(sub))
+			c.endAll(c.order.Evict(sub.brought))
 			if !answered {
 				return
 			}
 		case <-lost:
 			lost = nil
-			c.abandon(b.take())
-			c.endAll(c.order.evict(sub))
-		case <-c.order.freed: // there may be something to fill the batch with
-		case <-b.waited():
-			b.due = true
+			c.abandon(b.Take())
+			c.endAll(c.order.Evict(sub.brought))
+		case <-c.order.Freed(): // there may be something to fill the batch with
+		case <-b.Waited():
+			b.Expire()
 		case slots <- struct{}{}:
-			c.runBatch(st, b.take())
+			c.runBatch(st, b.Take())
 		case raw, open := <-in:
 			if !open {
-				c.endAll(c.order.evict(sub))
+				c.endAll(c.order.Evict(sub.brought))
 				c.finishBatch(st, sub, b)
 				return
 			}
 			change := c.caution.meet(&raw)
 			if change == retreats {
-				b.batch.Size = 1
+				b.Limit(1)
 			}
 			goesOn := change == unchanged || c.changePrefetch(sub)
 			c.collect(st, b, c.receive(sub, raw))
 			if !goesOn {
-				c.endAll(c.order.evict(sub))
+				c.endAll(c.order.Evict(sub.brought))
 				c.finishBatch(st, sub, b)
 				return
 			}
@@ -114,19 +79,19 @@ func (c *consumer) readBatches(st stages, sub *subscription, deliveries <-chan a
 
 // collect adds d to the batch, or lets it wait for its key, unless no batch may
 // start any more.
-func (c *consumer) collect(st stages, b *collector, d *delivery) {
+func (c *consumer) collect(st stages, b *keyorder.Collector[*delivery], d *delivery) {
 	if c.setAside(st, d) || c.ackedAgain(st, d) {
 		return
 	}
 	d.key = c.q.Order.key(c.q.reader(), d)
-	at := refused
+	at := keyorder.Refused
 	if !c.over(st, d.sub) {
-		at = c.order.join(st, b, d)
+		at = c.order.Join(b, d, func() bool { return noMore(st, d.sub) })
 	}
 	switch at {
-	case first:
-		b.add(d)
-	case refused:
+	case keyorder.First:
+		b.Add(d)
+	case keyorder.Refused:
 		c.endAll([]*delivery{d})
 	}
 }
@@ -137,8 +102,8 @@ func (c *consumer) over(st stages, sub *subscription) bool {
 }
 
 // lastBatch runs what has been collected if that is possible without waiting.
-func (c *consumer) lastBatch(st stages, b *collector) {
-	ds := b.take()
+func (c *consumer) lastBatch(st stages, b *keyorder.Collector[*delivery]) {
+	ds := b.Take()
 	if len(ds) == 0 {
 		return
 	}
@@ -152,8 +117,8 @@ func (c *consumer) lastBatch(st stages, b *collector) {
 
 // finishBatch ends the batch of a consumer that gets nothing more; its channel may
 // live on.
-func (c *consumer) finishBatch(st stages, sub *subscription, b *collector) {
-	ds := b.take()
+func (c *consumer) finishBatch(st stages, sub *subscription, b *keyorder.Collector[*delivery]) {
+	ds := b.Take()
 	if len(ds) == 0 {
 		return
 	}
@@ -166,7 +131,7 @@ func (c *consumer) finishBatch(st stages, sub *subscription, b *collector) {
 
 // abandon ends a batch that no hook will see.
 func (c *consumer) abandon(ds []*delivery) {
-	c.order.release(keysOf(ds))
+	c.order.Release(keyorder.Keys(ds))
 	c.endAll(ds)
 }
 
@@ -180,4 +145,12 @@ func (c *consumer) endAll(ds []*delivery) {
 
 func (c *consumer) runBatch(st stages, ds []*delivery) {
 	c.handlers.Go(func() { c.handleBatch(st, ds) })
+}
+
+// fill adds to the batch what has waited for its key. A queue that hands back
+// what it has starts nothing that came later than that.
+func (c *consumer) fill(st stages, sub *subscription, b *keyorder.Collector[*delivery]) {
+	if c.q.Order.By != "" && !c.over(st, sub) {
+		c.order.Fill(b)
+	}
 }

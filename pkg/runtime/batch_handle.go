@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/keyorder"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
 )
 
@@ -13,7 +14,7 @@ import (
 // hook call: one slot, one turn of the rate and of each key, and a settlement for
 // each.
 func (c *consumer) handleBatch(st stages, ds []*delivery) {
-	sub, keys := ds[0].sub, keysOf(ds)
+	sub, keys := ds[0].sub, keyorder.Keys(ds)
 	ds = slices.DeleteFunc(ds, func(d *delivery) bool {
 		c.understand(d)
 		if c.q.Policy.Oversized(len(d.Body)) {
@@ -36,7 +37,7 @@ func (c *consumer) handleBatch(st stages, ds []*delivery) {
 		outcomes, answered = c.answerBatch(st, ds)
 	}
 	free := func() {
-		c.order.release(keys)
+		c.order.Release(keys)
 		<-c.slots
 	}
 	if sub.taken() {

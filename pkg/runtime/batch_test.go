@@ -26,40 +26,6 @@ func ackAll([]hooks.Message) ([]hooks.Outcome, error) {
 	return []hooks.Outcome{{Verdict: hooks.Ack}}, nil
 }
 
-func TestABatchIsDueWhenItIsFullOrItsFirstDeliveryHasWaited(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		b := &collector{batch: Batch{3, 50 * time.Millisecond}}
-		if b.waited() != nil {
-			t.Error("an empty batch waits")
-		}
-		started := time.Now()
-		b.add(unsentDelivery())
-		time.Sleep(30 * time.Millisecond)
-		b.add(unsentDelivery())
-		<-b.waited()
-		if took := time.Since(started); took != 50*time.Millisecond {
-			t.Errorf("it was due after %v, want 50 ms from its first delivery", took)
-		}
-		if n := len(b.take()); n != 2 {
-			t.Errorf("it held %d deliveries, want 2", n)
-		}
-		for i := range 3 {
-			if b.due {
-				t.Errorf("due with %d of 3", i)
-			}
-			b.add(unsentDelivery())
-		}
-		if !b.due || !b.full() {
-			t.Error("a full batch is not due")
-		}
-		b.take()
-		if b.due || b.waited() != nil {
-			t.Error("the next batch is due before its first delivery")
-		}
-	})
-}
-
 func TestTheAnswerToABatchHoldsForEachMessage(t *testing.T) {
 	t.Parallel()
 	ack, drop, retry := hooks.Outcome{Verdict: hooks.Ack}, hooks.Outcome{Verdict: hooks.Drop}, hooks.Outcome{Verdict: hooks.Retry}

@@ -13,6 +13,7 @@ import (
 	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/held"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/invoke"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/keyorder"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/recall"
 	"github.com/rsctl/rsctl/pkg/runtime/memory"
@@ -30,12 +31,12 @@ type consumer struct {
 	invoke invoke.Caller
 	copier message.Copier
 
-	slots     chan struct{}             // one per running hook
-	order     *order                    // who waits for another delivery of the same key
-	spare     chan *delivery            // to goroutines that have nothing to do
-	handlers  sync.WaitGroup            // one per delivery in hand, and their subscriptions'
-	inHand    atomic.Int64              // the same, to be read
-	returned  atomic.Pointer[time.Time] // when a message last went back to a quorum queue
+	slots     chan struct{}              // one per running hook
+	order     *keyorder.Order[*delivery] // who waits for another delivery of the same key
+	spare     chan *delivery             // to goroutines that have nothing to do
+	handlers  sync.WaitGroup             // one per delivery in hand, and their subscriptions'
+	inHand    atomic.Int64               // the same, to be read
+	returned  atomic.Pointer[time.Time]  // when a message last went back to a quorum queue
 	breaker   *breaker.Breaker
 	stall     *stall // of copies that cannot arrive
 	rate      *pacer
@@ -77,7 +78,7 @@ func newConsumer(q Queue, s shared) *consumer {
 		invoke:  invoke.Caller{Hook: q.Hook, Timeout: q.Timeout, Log: s.log},
 		copier:  message.Copier{Queue: q.Policy.Queue, Persistent: q.Publisher.Persistent, Priority: q.Publisher.Priority},
 		slots:   make(chan struct{}, max(q.Concurrency, 1)),
-		order:   newOrder(),
+		order:   keyorder.New[*delivery](),
 		spare:   make(chan *delivery),
 		stall:   newStall(s.log, q.Policy.Queue, s.obs),
 		rate:    newPacer(q.Rate),
@@ -135,16 +136,16 @@ func (c *consumer) take(st stages, d *delivery) {
 		return
 	}
 	d.key = c.q.Order.key(c.q.reader(), d)
-	switch c.order.enter(st, d) {
-	case behind:
+	switch c.order.Enter(d, func() bool { return noMore(st, d.sub) }) {
+	case keyorder.Behind:
 		return
-	case refused:
-	case first:
+	case keyorder.Refused:
+	case keyorder.First:
 		if c.slot(st, d.sub) {
 			c.run(st, d)
 			return
 		}
-		c.order.leave(d) // nobody has come in behind it: only the reader of deliveries lets them in
+		c.order.Leave(d) // nobody has come in behind it: only the reader of deliveries lets them in
 	}
 	c.unseen(d)
 	c.letGo(d)

@@ -9,6 +9,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/keyorder"
 	"github.com/rsctl/rsctl/pkg/runtime/message"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
@@ -92,7 +93,7 @@ func TestARememberedAckWaitsForNoSlot(t *testing.T) {
 			c.slots <- struct{}{} // for ever
 			st := stages{t.Context(), t.Context()}
 			if batch > 0 {
-				c.collect(st, &collector{batch: c.q.Batch}, c.receive(d.sub, d.Delivery))
+				c.collect(st, keyorder.NewCollector[*delivery](c.q.Batch.Size, c.q.Batch.Wait), c.receive(d.sub, d.Delivery))
 			} else {
 				c.take(st, c.receive(d.sub, d.Delivery))
 			}

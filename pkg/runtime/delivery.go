@@ -19,10 +19,16 @@ type delivery struct {
 	sub     *subscription
 	reading message.Reading
 	arrived time.Time
-	key     string        // of its order; "" when it has none
+	key     string
 	ran     chan struct{} // gets a value once the hook has run; nil: nobody asks
 	settled atomic.Bool
 }
+
+// Key is that of its order; "" when it has none.
+func (d *delivery) Key() string { return d.key }
+
+// Arrived is when it was received.
+func (d *delivery) Arrived() time.Time { return d.arrived }
 
 var errSettledTwice = errors.New("delivery is already settled")
 

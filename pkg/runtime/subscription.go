@@ -133,3 +133,6 @@ func (s *subscription) reason() error {
 // err says why the subscription's deliveries can no longer be settled; nil
 // while they can.
 func (s *subscription) err() error { return context.Cause(s.ctx) }
+
+// brought reports whether d came by s.
+func (s *subscription) brought(d *delivery) bool { return d.sub == s }

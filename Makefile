@@ -25,7 +25,7 @@ STATICCHECK ?= v0.8.2
 
 # The race detector needs a C compiler on most systems.
 RACE := $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
-BROKER_PACKAGES := ./pkg/confirm/... ./pkg/topology/broker/... ./pkg/runtime/... ./cmd/... ./e2e/...
+BROKER_PACKAGES := ./pkg/confirm/... ./pkg/service/... ./pkg/topology/broker/... ./pkg/runtime/... ./cmd/... ./e2e/...
 
 .PHONY: help
 help: ## List the targets

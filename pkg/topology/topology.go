@@ -105,10 +105,17 @@ type Server struct {
 	Version string
 }
 
-// For returns the part of t that the subscription to queue needs: the queue,
-// its dead-letter queue, its waiting places, and what connects them.
-func (t *Topology) For(queue string) *Topology {
-	needs := func(o Origin) bool { return slices.Contains(o.Queues, queue) }
+// For returns the part of t that the subscriptions to the named queues need, in t's
+// order: the queues, their dead-letter queues and waiting queues, and what connects
+// them.
+func (t *Topology) For(queues ...string) *Topology {
+	named := make(map[string]bool, len(queues))
+	for _, q := range queues {
+		named[q] = true
+	}
+	needs := func(o Origin) bool {
+		return slices.ContainsFunc(o.Queues, func(q string) bool { return named[q] })
+	}
 	part := &Topology{}
 	for _, x := range t.Exchanges {
 		if needs(x.Origin) {
@@ -125,11 +132,13 @@ func (t *Topology) For(queue string) *Topology {
 			part.Bindings = append(part.Bindings, b)
 		}
 	}
-	if slices.Contains(t.DefaultCopies, queue) {
-		part.DefaultCopies = []string{queue}
+	for _, q := range t.DefaultCopies {
+		if named[q] {
+			part.DefaultCopies = append(part.DefaultCopies, q)
+		}
 	}
 	for _, trip := range t.Trips {
-		if trip.Queue == queue {
+		if named[trip.Queue] {
 			part.Trips = append(part.Trips, trip)
 		}
 	}

@@ -31,13 +31,9 @@ const (
 )
 
 func (a *app) printGraph(s *spec.Spec, queues []*spec.Queue, language string) error {
-	var names []string
-	for _, q := range queues {
-		names = append(names, q.Name)
-	}
 	t := topology.Compile(s, topology.Server{})
 	if len(queues) < len(s.Queues) {
-		t = neededBy(t, names)
+		t = t.For(namesOf(queues)...)
 	}
 	g := draw(t, queues)
 	text := g.mermaid()

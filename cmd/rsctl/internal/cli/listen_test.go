@@ -111,9 +111,9 @@ func TestATakenAddressMattersOnlyWhenItWasAskedFor(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			a := testApp()
-			o, stop, err := flag(tt.given).serve(t.Context(), []string{"q"}, nil, a.warnings())
-			if got := exitCode(err); got != tt.code || o != nil {
-				t.Errorf("exit code %d (%v), observer %v; want %d and none", got, err, o, tt.code)
+			stop, err := flag(tt.given).page([]string{"q"}, nil).serve(t.Context(), a.warnings())
+			if got := exitCode(err); got != tt.code {
+				t.Errorf("exit code %d (%v), want %d", got, err, tt.code)
 			}
 			if log := fmt.Sprint(a.sys.Err); strings.Count(log, "\n") != tt.lines {
 				t.Errorf("the log has not %d lines:\n%s", tt.lines, log)
@@ -131,9 +131,10 @@ func TestATakenAddressMattersOnlyWhenItWasAskedFor(t *testing.T) {
 func TestNoAddressIsNoServer(t *testing.T) {
 	t.Parallel()
 	a := testApp()
-	o, stop, err := listenFlag{}.serve(t.Context(), []string{"q"}, nil, a.warnings())
-	if o != nil || err != nil || fmt.Sprint(a.sys.Err) != "" {
-		t.Fatalf("got %v, %v and the log %q; want nothing", o, err, a.sys.Err)
+	p := listenFlag{}.page([]string{"q"}, nil)
+	stop, err := p.serve(t.Context(), a.warnings())
+	if o := p.observer(); o != nil || err != nil || fmt.Sprint(a.sys.Err) != "" {
+		t.Fatalf("got %v, %v and the log %q; want nothing", p, err, a.sys.Err)
 	}
 	stop()
 }

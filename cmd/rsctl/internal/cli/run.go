@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +14,13 @@ import (
 	"github.com/rsctl/rsctl/pkg/runtime"
 	"github.com/rsctl/rsctl/pkg/runtime/memory"
 	"github.com/rsctl/rsctl/pkg/runtime/threads"
+	"github.com/rsctl/rsctl/pkg/service"
 	"github.com/rsctl/rsctl/pkg/spec"
 )
+
+// defaultLoginPatience leaves whoever replaces a password the time to do it on
+// both sides.
+const defaultLoginPatience = 5 * time.Minute
 
 type runFlags struct {
 	queues          []string
@@ -122,7 +126,7 @@ func run(ctx context.Context, a *app, f runFlags) error {
 	defer st.end()
 	f.listen.logDrops = a.log.pipe.Dropped
 	done := make(chan error, 1)
-	go func() { done <- consume(ctx, a.log.Logger, st, s, queues, f) }()
+	go func() { done <- consume(ctx, a.log.Logger, st, s, namesOf(queues), f) }()
 	select {
 	case err := <-done:
 		return err
@@ -147,6 +151,14 @@ func (f runFlags) check() error {
 	return f.listen.check()
 }
 
+func namesOf(queues []*spec.Queue) []string {
+	var names []string
+	for _, q := range queues {
+		names = append(names, q.Name)
+	}
+	return names
+}
+
 // graceOf is the longest time that a handler has between SIGTERM and SIGKILL.
 func graceOf(queues []*spec.Queue) time.Duration {
 	var grace time.Duration
@@ -157,68 +169,52 @@ func graceOf(queues []*spec.Queue) time.Duration {
 }
 
 // consume runs from the first look at the handlers until everything has ended.
-func consume(ctx context.Context, log *slog.Logger, st *stop, s *spec.Spec, queues []*spec.Queue, f runFlags) error {
+func consume(ctx context.Context, log *slog.Logger, st *stop, s *spec.Spec, names []string, f runFlags) error {
 	if err := threads.Reserve(threads.ForHandlers); err != nil {
 		log.Warn("no threads were made in advance; a limit of processes may end rsctl", "error", err)
 	}
-	w, err := assemble(st.intake, s, queues, log)
-	switch {
-	case err != nil && st.intake.Err() != nil: // the stop has cut its look at the handlers
-		log.Info("stopped", "cause", errorText(context.Cause(st.intake)))
-		return nil
-	case err != nil:
-		return err
-	}
-	defer w.close()
-	defer context.AfterFunc(st.work, w.close)()
 	tracer := tracing.FromEnvironment(ctx, readVersion().Version, log)
 	defer tracer.Close()
-	w.trace(tracer)
+	bodies := memory.NewBodies(s.MaxInMemory, log)
+	page := f.listen.page(names, bodies)
+	svc, err := service.New(s, service.Options{
+		Log: log, Queues: names, Wrap: tracer.Wrap, Observer: page.observer(), Bodies: bodies,
+		Drain: f.drain, DrainTimeout: f.timeout, ShutdownTimeout: f.shutdownTimeout, LoginPatience: f.loginPatience,
+	})
+	if err != nil {
+		return endError(err, f)
+	}
+	defer context.AfterFunc(st.work, func() { _ = svc.Stop(st.work) })() // Run returns its error
+	if err := svc.CheckHandlers(st.intake); err != nil && st.intake.Err() == nil {
+		return endError(err, f)
+	} else if err != nil { // the stop has cut the look at the handlers; Run says so
+		return endError(svc.Run(st.intake), f)
+	}
 	if os.Getpid() == 1 {
 		log.Warn("running as process 1: processes that handlers leave behind are not collected; start the container with an init")
 	}
-	bodies := memory.NewBodies(s.MaxInMemory, log)
 	defer limitMemory(s.MaxInMemory)()
-	observer, closeServer, err := f.listen.serve(ctx, w.names, bodies, log)
+	closeServer, err := page.serve(ctx, log)
 	if err != nil {
 		return err
 	}
 	defer closeServer()
-	intake, giveUp := context.WithCancelCause(st.intake)
-	defer giveUp(nil)
-	cfg := w.config(log)
-	cfg.Dial = newLoginPatience(f.loginPatience, giveUp).watch(cfg.Dial)
-	cfg.Observer, cfg.Bodies = observer, bodies
-	cfg.Drain, cfg.DrainTimeout, cfg.ShutdownTimeout = f.drain, f.timeout, f.shutdownTimeout
-	log.Info("starting", "queues", w.names, "broker", s.Broker.String())
-	err = runtime.Run(intake, st.work, cfg)
-	var login *loginError
-	switch {
-	case errors.As(context.Cause(intake), &login):
-		return login
-	case err != nil:
-		return endError(err, f)
-	}
-	log.Info("stopped", "cause", cmp.Or(errorText(context.Cause(intake)), "the queues are empty"))
-	return nil
+	return endError(svc.Run(st.intake), f)
 }
 
-// endError says why a run has not come to its end.
+// endError says why a run has not started, or not come to its end.
 func endError(err error, f runFlags) error {
+	var start *service.StartError
+	var login *service.LoginError
 	switch {
+	case errors.As(err, &start):
+		return &negative{start.Error(), start.Hint()}
+	case errors.As(err, &login):
+		return &failure{login, login.Hint() + "; --login-patience says how long a refused login is tried again"}
 	case errors.Is(err, runtime.ErrCutShort):
 		return &failure{err: fmt.Errorf("%w; what was not settled will be delivered again", err)}
 	case errors.Is(err, runtime.ErrNotDrained):
 		return &failure{err: fmt.Errorf("gave up after %s (--timeout): %w", f.timeout, err)}
-	}
-	return startError(err)
-}
-
-// startError makes a refused start the answer no; other errors are failures.
-func startError(err error) error {
-	var start *startProblems
-	if errors.As(err, &start) {
-		return &negative{start.Error(), start.hint()}
 	}
 	return err
 }

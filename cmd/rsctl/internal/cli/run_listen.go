@@ -50,13 +50,17 @@ func (f listenFlag) guard(h http.Handler, log *slog.Logger) http.Handler {
 	return monitor.OnlyHosts(h, names, log)
 }
 
-// serve answers /healthz, /readyz and /metrics until stop is called, and returns
-// the observer that feeds them; nil when there is nothing to feed. An address
-// that was asked for must be free. The default one may be taken, most likely by
-// another rsctl on this machine, which must not keep this one from working.
-func (f listenFlag) serve(ctx context.Context, queues []string, bodies *memory.Bodies, log *slog.Logger) (o runtime.Observer, stop func(), err error) {
+// page is what /healthz, /readyz and /metrics show of a run; nil shows nothing.
+type page struct {
+	listenFlag
+	metrics *metrics.Metrics
+	status  *monitor.Status
+}
+
+// page returns the page of the named queues; nil when it would not be served.
+func (f listenFlag) page(queues []string, bodies *memory.Bodies) *page {
 	if f.addr == "" {
-		return nil, func() {}, nil
+		return nil
 	}
 	v := readVersion()
 	m := metrics.New(metrics.Build{Version: v.Version, Revision: v.Revision, GoVersion: v.Go}, queues)
@@ -64,18 +68,35 @@ func (f listenFlag) serve(ctx context.Context, queues []string, bodies *memory.B
 	if f.logDrops != nil {
 		m.LogDrops(f.logDrops)
 	}
-	status := monitor.NewStatus(queues)
-	server, err := monitor.Listen(ctx, f.addr, f.guard(monitor.Handler(status, m.Handler()), log), log)
+	return &page{f, m, monitor.NewStatus(queues)}
+}
+
+// observer is what feeds the page.
+func (p *page) observer() runtime.Observer {
+	if p == nil {
+		return nil
+	}
+	return runtime.Observers{p.metrics, p.status}
+}
+
+// serve answers requests until stop is called. An address that was asked for must be
+// free. The default one may be taken, most likely by another rsctl on this machine,
+// which must not keep this one from working.
+func (p *page) serve(ctx context.Context, log *slog.Logger) (stop func(), err error) {
+	if p == nil {
+		return func() {}, nil
+	}
+	server, err := monitor.Listen(ctx, p.addr, p.guard(monitor.Handler(p.status, p.metrics.Handler()), log), log)
 	switch {
 	case err == nil:
 		log.Info("serving /healthz, /readyz and /metrics", "address", server.Addr())
-		return runtime.Observers{m, status}, server.Close, nil
-	case f.given():
-		return nil, nil, &failure{
+		return server.Close, nil
+	case p.given():
+		return nil, &failure{
 			err:  fmt.Errorf("cannot serve health and metrics: %w", err),
 			hint: `pick another address with --listen, or none with --listen ""`,
 		}
 	}
 	log.Warn(`health and metrics are not served: pick an address with --listen, or none with --listen ""`, "error", err)
-	return nil, func() {}, nil
+	return func() {}, nil
 }

@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// service is "rsctl run" of one queue, whose log goes where the test says.
-type service struct {
+// runProcess is "rsctl run" of one queue, whose log goes where the test says.
+type runProcess struct {
 	*exec.Cmd
 	dir, queue string
 }
 
 // newService applies a spec with the queue's handler and keys; start starts it.
-func newService(t *testing.T, broker, keys string, args ...string) *service {
+func newService(t *testing.T, broker, keys string, args ...string) *runProcess {
 	t.Helper()
 	dir, queue := t.TempDir(), "cli-stop-"+strings.ToLower(rand.Text()[:8])
 	text := fmt.Sprintf("version: 1\nbroker: {url: %q}\ndeclare_topology: true\nqueues:\n  - {name: %s, type: classic, %s}\n", broker, queue, keys)
@@ -37,12 +37,12 @@ func newService(t *testing.T, broker, keys string, args ...string) *service {
 	t.Cleanup(func() { deleteQueue(t, queue) })
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
 	t.Cleanup(cancel)
-	s := &service{exec.CommandContext(ctx, "rsctl", append([]string{"-f", file, "run", "--listen", ""}, args...)...), dir, queue}
+	s := &runProcess{exec.CommandContext(ctx, "rsctl", append([]string{"-f", file, "run", "--listen", ""}, args...)...), dir, queue}
 	s.Dir = dir
 	return s
 }
 
-func (s *service) publish(t *testing.T, n int) {
+func (s *runProcess) publish(t *testing.T, n int) {
 	t.Helper()
 	file := filepath.Join(s.dir, "queues.yaml")
 	if code, _, errs := runMain(t, "", "-f", file, "--url", brokerURL(t), "publish", s.queue, "--body", "x", "--count", itoa(n), "--timeout", patience.String()); code != exitOK {
@@ -51,7 +51,7 @@ func (s *service) publish(t *testing.T, n int) {
 }
 
 // start starts the service with its log on a pipe and returns the end to read.
-func (s *service) start(t *testing.T) *os.File {
+func (s *runProcess) start(t *testing.T) *os.File {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -66,12 +66,12 @@ func (s *service) start(t *testing.T) *os.File {
 	return r
 }
 
-func (s *service) runs(name string) int {
+func (s *runProcess) runs(name string) int {
 	data, _ := os.ReadFile(filepath.Join(s.dir, name)) // it comes with the first run
 	return strings.Count(string(data), "\n")
 }
 
-func (s *service) signal(t *testing.T, sig os.Signal) {
+func (s *runProcess) signal(t *testing.T, sig os.Signal) {
 	t.Helper()
 	if err := s.Process.Signal(sig); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func (s *service) signal(t *testing.T, sig os.Signal) {
 }
 
 // wait returns the exit code; a signal's is -1.
-func (s *service) wait() int {
+func (s *runProcess) wait() int {
 	_ = s.Wait() // the exit code says it all
 	return s.ProcessState.ExitCode()
 }

@@ -81,9 +81,10 @@ type Message struct {
 
 // A Hook handles one message at a time and is called from many goroutines.
 //
-// Handle must return soon after ctx is done. A hook that ran and failed says so
-// in its Outcome. An error means that the hook could not be run at all and that
-// the message is not to blame; see [UnavailableError].
+// Handle must return soon after ctx is done. The Outcome says how it went; any
+// error is a failed attempt, as an Outcome that is Failed with that Reason, unless
+// it wraps [ErrUnavailable]: then the hook could not be run at all, the message is
+// not to blame, and no attempt is spent.
 type Hook interface {
 	Handle(ctx context.Context, m Message) (Outcome, error)
 }

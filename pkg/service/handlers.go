@@ -32,8 +32,8 @@ type Handler struct {
 	// Timeout is when the context of a call ends; 0: DefaultTimeout. A call that has
 	// not returned by then still takes its place until it does.
 	Timeout time.Duration
-	// RetryUnavailable settles a delivery whose Hook returned an error as a retry; else
-	// the queue pauses, and no attempt is spent.
+	// RetryUnavailable settles a delivery as a retry whose Hook returned an error that
+	// wraps [hooks.ErrUnavailable]; else the queue pauses, and no attempt is spent.
 	RetryUnavailable bool
 	// Reply publishes Outcome.Reply of an ack to the reply_to of the message, when that
 	// is direct reply-to, amq.gen-*, or matches one of ReplyTo, in which * stands for

@@ -3,6 +3,7 @@ package service_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -16,8 +17,12 @@ import (
 // TestMain gives the tests and examples a virtual host of their own, at AMQP_URL, which a
 // spec without broker.url uses.
 func TestMain(m *testing.M) {
-	name := "service-" + strings.ToLower(rand.Text()[:8])
-	if err := createHost(name); err != nil {
+	name := hostName()
+	amqpURL, err := createHost(name)
+	if err == nil {
+		err = os.Setenv("AMQP_URL", amqpURL)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -30,20 +35,38 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-func createHost(name string) error {
+func hostName() string { return "service-" + strings.ToLower(rand.Text()[:8]) }
+
+// ownHost makes a virtual host that goes with the test, and returns its URL.
+func ownHost(t *testing.T) string {
+	t.Helper()
+	name := hostName()
+	amqpURL, err := createHost(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := manage(http.MethodDelete, "vhosts/"+name, ""); err != nil {
+			t.Error(err)
+		}
+	})
+	return amqpURL
+}
+
+func createHost(name string) (amqpURL string, err error) {
 	u, err := url.Parse(os.Getenv("RSCTL_AMQP_URL"))
 	if err != nil || u.Host == "" || os.Getenv("RSCTL_MANAGEMENT_URL") == "" {
-		return fmt.Errorf("these tests need RabbitMQ: run make test, or set RSCTL_AMQP_URL=amqp://guest:guest@127.0.0.1:5672/ and RSCTL_MANAGEMENT_URL=http://guest:guest@127.0.0.1:15672")
+		return "", errors.New("these tests need RabbitMQ: run make test, or set RSCTL_AMQP_URL=amqp://guest:guest@127.0.0.1:5672/ and RSCTL_MANAGEMENT_URL=http://guest:guest@127.0.0.1:15672")
 	}
 	if err := manage(http.MethodPut, "vhosts/"+name, ""); err != nil {
-		return err
+		return "", err
 	}
 	all := `{"configure":".*","write":".*","read":".*"}`
 	if err := manage(http.MethodPut, "permissions/"+name+"/"+u.User.Username(), all); err != nil {
-		return err
+		return "", err
 	}
 	u.Path = "/" + name
-	return os.Setenv("AMQP_URL", u.String())
+	return u.String(), nil
 }
 
 // manage sends one request to the management API.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/runtime"
@@ -173,9 +174,7 @@ func TestStop_EndsHandlersWithItsContext(t *testing.T) {
 	if of := <-done; of != err {
 		t.Errorf("Run() = %v, want what Stop returned: %v", of, err)
 	}
-	if n := ready(t, s, "stop-kills"); n != 1 {
-		t.Errorf("%d messages are left, want the one of the ended handler", n)
-	}
+	awaitReady(t, s, "stop-kills", 1) // the one of the ended handler
 	if err := svc.Run(t.Context()); err == nil {
 		t.Error("a second Run returned nil")
 	}
@@ -225,9 +224,7 @@ func TestRun_SurvivesAHandlerThatPanics(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("Run() = %v", err)
 	}
-	if n := ready(t, s, "panics.dead"); n != 1 {
-		t.Errorf("%d messages in the dead-letter queue, want 1 after both attempts", n)
-	}
+	awaitReady(t, s, "panics.dead", 1)
 	if n := strings.Count(log.String(), "handler panicked;"); n != 2 || !strings.Contains(log.String(), "service_test.go") {
 		t.Errorf("the log tells of %d panics, want 2 with their stack:\n%s", n, log)
 	}
@@ -327,6 +324,21 @@ func (l *lines) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
+}
+
+// awaitReady waits until a queue has so many messages: the server dead-letters after the
+// consumer has heard of it.
+func awaitReady(t *testing.T, s *spec.Spec, queue string, want int) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		n := ready(t, s, queue)
+		if n == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("queue %s has %d messages, want %d", queue, n, want)
+		}
+	}
 }
 
 // ready is how many messages a queue has that is there.

@@ -27,7 +27,7 @@ type Channel struct {
 }
 
 // Pending is a message on its way: it waits for the broker's answer. Each is ended
-// by one call of [Pending.Wait], or of result or release.
+// by one call of [Pending.Wait].
 type Pending struct {
 	ch       *Channel
 	message  *Message

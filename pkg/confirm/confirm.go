@@ -31,10 +31,14 @@ var (
 	ErrRefused = errors.New("refused by the broker")
 	// ErrTooLarge is a message that does not fit into a frame, or whose body is over
 	// the server's max_message_size. It is never sent again.
-	ErrTooLarge  = errors.New("too large")
+	ErrTooLarge = errors.New("too large")
+	// ErrNoConfirm is a message that the broker has not answered within Config.Timeout.
 	ErrNoConfirm = errors.New("no confirm in time")
-	ErrUnknown   = errors.New("connection lost before the confirm")
-	ErrNotReady  = errors.New("no connection to publish on")
+	// ErrUnknown is a message whose connection ended before the broker's answer.
+	ErrUnknown = errors.New("connection lost before the confirm")
+	// ErrNotReady is a message that was not sent: there was no connection within
+	// Config.Timeout.
+	ErrNotReady = errors.New("no connection to publish on")
 )
 
 // Message is what is published, and where to.

@@ -1,9 +1,10 @@
-// Package hooks says what a hook is: what it is told about a delivery and what
-// it may answer.
+// Package hooks says what a hook, which users call a handler, is: what it is told
+// about a delivery and what it may answer. A function is one by [Func]; package
+// service calls it.
 //
 // The package holds types only, so that deciding what an answer means (package
-// settle) needs no process and no network. The hooks themselves, one file a
-// kind, are in package kinds.
+// settle) needs no process and no network. Hooks that run programs and ask
+// endpoints are in package kinds.
 package hooks
 
 import (
@@ -58,9 +59,12 @@ type Outcome struct {
 // Message is a delivery as a hook sees it. Exchange and RoutingKey are those of
 // the first delivery on every attempt, although a retry copy travels through
 // another exchange.
+//
+// A hook may keep Headers and Body, but must not change what is in them: a copy that
+// is published for a retry shares them.
 type Message struct {
 	Queue, Exchange, RoutingKey string
-	Attempt                     int // the first counts as 1
+	Attempt                     int // from 1
 	MaxAttempts                 int // 0: no cap
 	Redelivered                 bool
 
@@ -91,8 +95,9 @@ type Hook interface {
 
 // A BatchHook can handle several messages in one call, all of one queue.
 //
-// HandleBatch returns one outcome for each message, in their order. An error
-// means what it means for [Hook], and that no message was handled.
+// HandleBatch returns one outcome for each message, in their order; what other
+// numbers mean says [Spread]. An error means what it means for [Hook], and that no
+// message was handled.
 type BatchHook interface {
 	HandleBatch(ctx context.Context, ms []Message) ([]Outcome, error)
 }

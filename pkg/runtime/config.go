@@ -22,7 +22,7 @@ const (
 )
 
 // Config is what Run needs: Dial, Log and at least one queue, whose names are unique.
-// What may be left out says so.
+// What may be left out says so. Package service makes one of a spec.
 type Config struct {
 	// Dial opens one connection; purpose is "consume", "publish", "reply" or "prepare". A
 	// queue that does not answer gets connections of its own to consume it.
@@ -32,12 +32,17 @@ type Config struct {
 	// ones are tried again, since an operator may be mending the broker.
 	// nil: no error is.
 	Permanent func(error) bool
-	// Prepare runs after every dial of the consume connection, before the first
-	// consumer: it declares or verifies what the queues need. nil does nothing.
-	// When it fails after a reconnect, or takes longer than seconds, the queues are
-	// consumed all the same, and it runs again beside them, on connections of its
-	// own, until it succeeds. It has to return when its context ends, and may close
-	// the connection then.
+	// Prepare declares or verifies what the queues need, after every dial of the
+	// consume connection and before the first consumer. nil does nothing.
+	//
+	// Before anything has been consumed, it may take a minute, and a tenth of a second
+	// for each queue; when it fails, Run dials and prepares again (see Permanent and
+	// HeldUp). After a reconnect it may take 5 s. When it fails then, the queues are
+	// consumed all the same, and it runs again beside them, on connections of its own,
+	// until it succeeds.
+	//
+	// It has to return when its context ends, and may close the connection then: a
+	// question to a broker that does not answer ends in no other way.
 	Prepare func(ctx context.Context, conn *amqp.Connection) error
 	// HeldUp reports whether an error of Prepare concerns queues that can only not
 	// be had now, because another connection holds them exclusively: the others are

@@ -85,6 +85,9 @@ func New(s *spec.Spec, o Options) (*Service, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
+	if s == nil {
+		return nil, &StartError{[]Problem{{Message: "there is no spec; Parse returns none when it has found errors"}}}
+	}
 	own := withHandlers(s, o.Handlers)
 	queues, problems := choose(own, o)
 	if len(problems) > 0 {

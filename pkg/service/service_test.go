@@ -111,6 +111,13 @@ func TestNew_RefusesASpecWithNothingToRun(t *testing.T) {
 	}
 }
 
+func TestNew_RefusesNoSpec(t *testing.T) {
+	t.Parallel()
+	if _, err := service.New(nil, service.Options{}); err == nil || err.Error() != "cannot start: there is no spec; Parse returns none when it has found errors" {
+		t.Errorf("New() = %v", err)
+	}
+}
+
 func TestNew_LeavesItsSpecAsItIs(t *testing.T) {
 	t.Parallel()
 	s := parsed(t, "name: a, type: classic")

@@ -3,7 +3,7 @@ package settle
 // A Failure keeps a delivery from ending as [Decide] says. The set is closed.
 type Failure int
 
-// The failures.
+// The failures, of which each has its rows in docs/settlement.md.
 const (
 	// Stopped is a handler that the shutdown has ended before it could answer.
 	Stopped Failure = iota
@@ -13,7 +13,8 @@ const (
 	// CopyImpossible is a copy that can never arrive: it is too large, or refused
 	// for what it is.
 	CopyImpossible
-	// BareImpossible is that of a copy without headers of ours.
+	// BareImpossible is a copy that can never arrive although it has no header but
+	// the original's: it is tried after CopyImpossible.
 	BareImpossible
 	// DeadLetterMissing is a message that the server would drop, because its
 	// dead-letter queue does not exist, for as long as it may be kept.

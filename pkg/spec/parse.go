@@ -25,6 +25,9 @@ type Options struct {
 // leave the Spec usable; with an error among the problems the Spec is nil.
 // Values that came from the environment or from a file are in no problem.
 //
+// What two queues need of one object with different settings is found by
+// topology.Problems, which New of package service asks, too.
+//
 // Parse does no input or output of its own and never panics on any input.
 func Parse(data []byte, o Options) (*Spec, Problems) {
 	p := &parser{options: o, seen: map[Problem]bool{}}

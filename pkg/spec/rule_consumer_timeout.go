@@ -36,7 +36,7 @@ func (q *Queue) consumerTimeout() time.Duration {
 
 // Unacknowledged is how long a delivery may stay unacknowledged, as far as the
 // spec says: one call, and with hold the longest delay that backoff, exit_codes
-// and statuses ask for. A hook may ask for more. 0 without a handler.
+// and statuses ask for. A handler may ask for more. 0 without a handler.
 func (q *Queue) Unacknowledged() time.Duration {
 	if q.Handler == nil {
 		return 0

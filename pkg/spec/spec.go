@@ -95,8 +95,8 @@ type Queue struct {
 	Concurrency int // 1 or more
 	OrderedBy   *OrderedBy
 	Batch       *Batch
-	Rate        float64 // hook calls per second; 0: no limit
-	MaxBody     int64   // bytes; a larger message ends without its hook. 0: no limit
+	Rate        float64 // handler calls per second; 0: no limit
+	MaxBody     int64   // bytes; a larger message ends without its handler. 0: no limit
 	Breaker     *Breaker
 	Consumer    Consumer
 	Handler     *Handler // nil: topology only
@@ -179,13 +179,15 @@ type OrderedBy struct {
 	Header string // with By == header
 }
 
-// Batch collects deliveries for one hook call.
+// Batch collects deliveries for one call of the handler: up to Size, or as many as
+// have come within Wait of the first.
 type Batch struct {
 	Size int
 	Wait time.Duration
 }
 
-// Breaker pauses a queue whose hook fails every time.
+// Breaker pauses a queue whose handler has failed so many times in a row. After
+// Cooldown one message tries the handler again.
 type Breaker struct {
 	Failures int
 	Cooldown time.Duration
@@ -200,7 +202,7 @@ type Consumer struct {
 	Tag          string
 }
 
-// HandlerKind is how a hook is called.
+// HandlerKind is how a handler is called.
 type HandlerKind string
 
 // The handler kinds. A handler has exactly one.
@@ -210,7 +212,7 @@ const (
 	HTTP   HandlerKind = "http"
 )
 
-// Handler is the hook of a queue.
+// Handler says what is called with the messages of a queue, and how.
 type Handler struct {
 	Kind    HandlerKind
 	Pos     Pos
@@ -255,7 +257,7 @@ type CodeRule struct {
 	Outcome  Outcome
 }
 
-// Outcome is a hook's answer as a spec writes it.
+// Outcome is a handler's answer as a spec writes it.
 type Outcome struct {
 	Kind  string        // ack, drop, retry, retry_after
 	Delay time.Duration // with retry_after

@@ -1,156 +1,164 @@
 package runtime
 
 import (
-	"time"
-
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/runtime/internal/keyorder"
 )
 
-// Batch collects deliveries for one call of a [hooks.BatchHook]: up to Size of
-// them, or as many as have come within Wait of the first. While no slot is free
-// a batch goes on growing. The zero Batch collects nothing.
-type Batch struct {
-	Size int // at least 1, at most 65535
-	Wait time.Duration
+// batchReader reads the deliveries of one subscription of a queue with batches.
+type batchReader struct {
+	*consumer
+	st    lifetimes
+	sub   *subscription
+	batch *keyorder.Collector[*delivery] // that is being filled
 }
 
 // readBatches is what read is for a queue with batches. A batch that is not full
 // when intake ends runs at once, if a slot is free.
-func (c *consumer) readBatches(st stages, sub *subscription, deliveries <-chan amqp.Delivery) {
-	b := keyorder.NewCollector[*delivery](c.q.Batch.Size, c.q.Batch.Wait)
-	if c.caution.alone {
-		b.Limit(1)
+func (c *consumer) readBatches(st lifetimes, sub *subscription, deliveries <-chan amqp.Delivery) {
+	r := &batchReader{
+		consumer: c,
+		st:       c.handling(st, sub),
+		sub:      sub,
+		batch:    keyorder.NewCollector[*delivery](c.q.Batch.Size, c.q.Batch.Wait),
 	}
-	stopping, lost := st.intake.Done(), sub.ctx.Done()
-	finishes := c.finishes(sub)
-	st = c.handling(st, sub)
+	if c.caution.alone {
+		r.batch.Limit(1)
+	}
+	r.read(st.intake.Done(), deliveries)
+}
+
+func (r *batchReader) read(stopping <-chan struct{}, deliveries <-chan amqp.Delivery) {
+	lost := r.sub.ctx.Done()
+	finishes := r.finishes(r.sub)
 	for {
-		c.fill(st, sub, b)
-		in, slots := deliveries, c.slots
-		if b.Full() {
+		r.fill()
+		in, slots := deliveries, r.slots
+		if r.batch.Full() {
 			in = nil
 		}
-		if !b.Due() {
+		if !r.batch.Due() {
 			slots = nil
 		}
 		select {
 		case <-stopping:
 			stopping = nil
-			if finishes && c.stopReading(sub) {
+			if finishes && r.stopReading(r.sub) {
 				continue // with what it has been sent
 			}
-			c.lastBatch(st, b)
-			answered := c.stopConsuming(sub)
-			c.endAll(c.order.Evict(sub.brought))
+			r.runIfFree()
+			answered := r.stopConsuming(r.sub)
+			r.evict()
 			if !answered {
 				return
 			}
 		case <-lost:
 			lost = nil
-			c.abandon(b.Take())
-			c.endAll(c.order.Evict(sub.brought))
-		case <-c.order.Freed(): // there may be something to fill the batch with
-		case <-b.Waited():
-			b.Expire()
+			r.abandon(r.batch.Take())
+			r.evict()
+		case <-r.order.Freed(): // there may be something to fill the batch with
+		case <-r.batch.Waited():
+			r.batch.Expire()
 		case slots <- struct{}{}:
-			c.runBatch(st, b.Take())
+			r.run(r.batch.Take())
 		case raw, open := <-in:
-			if !open {
-				c.endAll(c.order.Evict(sub.brought))
-				c.finishBatch(st, sub, b)
-				return
-			}
-			change := c.caution.meet(&raw)
-			if change == retreats {
-				b.Limit(1)
-			}
-			goesOn := change == unchanged || c.changePrefetch(sub)
-			c.collect(st, b, c.receive(sub, raw))
-			if !goesOn {
-				c.endAll(c.order.Evict(sub.brought))
-				c.finishBatch(st, sub, b)
+			if !open || !r.take(raw) {
+				r.evict()
+				r.runLast()
 				return
 			}
 		}
 	}
 }
 
+// take sees to what a delivery means for the prefetch, and collects it. It reports
+// false when no further ones are to be read.
+func (r *batchReader) take(raw amqp.Delivery) (goesOn bool) {
+	change := r.caution.meet(&raw)
+	if change == retreats {
+		r.batch.Limit(1)
+	}
+	goesOn = change == unchanged || r.changePrefetch(r.sub)
+	r.collect(r.receive(r.sub, raw))
+	return goesOn
+}
+
 // collect adds d to the batch, or lets it wait for its key, unless no batch may
 // start any more.
-func (c *consumer) collect(st stages, b *keyorder.Collector[*delivery], d *delivery) {
-	if c.setAside(st, d) || c.ackedAgain(st, d) {
+func (r *batchReader) collect(d *delivery) {
+	if r.setAside(r.st, d) || r.ackedAgain(r.st, d) {
 		return
 	}
-	d.key = c.q.Order.key(c.q.reader(), d)
+	d.key = r.q.Order.key(r.q.reader(), &d.Delivery)
 	at := keyorder.Refused
-	if !c.over(st, d.sub) {
-		at = c.order.Join(b, d, func() bool { return noMore(st, d.sub) })
+	if r.mayStart() {
+		at = r.order.Join(r.batch, d, func() bool { return noMore(r.st, d.sub) })
 	}
 	switch at {
 	case keyorder.First:
-		b.Add(d)
+		r.batch.Add(d)
 	case keyorder.Refused:
-		c.endAll([]*delivery{d})
+		r.endAll([]*delivery{d})
 	}
 }
 
-// over reports whether nothing that came by sub may start any more.
-func (c *consumer) over(st stages, sub *subscription) bool {
-	return st.stopping() || sub.err() != nil || sub.resting()
+// mayStart reports whether what came by the subscription may still start.
+func (r *batchReader) mayStart() bool { return !noMore(r.st, r.sub) && !r.sub.resting() }
+
+// fill adds to the batch what has waited for its key. A queue that hands back
+// what it has starts nothing that came later than that.
+func (r *batchReader) fill() {
+	if r.q.Order.By != "" && r.mayStart() {
+		r.order.Fill(r.batch)
+	}
 }
 
-// lastBatch runs what has been collected if that is possible without waiting.
-func (c *consumer) lastBatch(st stages, b *keyorder.Collector[*delivery]) {
-	ds := b.Take()
+// runIfFree runs what has been collected if that is possible without waiting.
+func (r *batchReader) runIfFree() {
+	ds := r.batch.Take()
 	if len(ds) == 0 {
 		return
 	}
 	select {
-	case c.slots <- struct{}{}:
-		c.runBatch(st, ds)
+	case r.slots <- struct{}{}:
+		r.run(ds)
 	default:
-		c.abandon(ds)
+		r.abandon(ds)
 	}
 }
 
-// finishBatch ends the batch of a consumer that gets nothing more; its channel may
+// runLast ends the batch of a consumer that gets nothing more; its channel may
 // live on.
-func (c *consumer) finishBatch(st stages, sub *subscription, b *keyorder.Collector[*delivery]) {
-	ds := b.Take()
+func (r *batchReader) runLast() {
+	ds := r.batch.Take()
 	if len(ds) == 0 {
 		return
 	}
-	if c.slot(st, sub) {
-		c.runBatch(st, ds)
+	if r.slot(r.st, r.sub) {
+		r.run(ds)
 		return
 	}
-	c.abandon(ds)
+	r.abandon(ds)
 }
 
+func (r *batchReader) run(ds []*delivery) {
+	r.handlers.Go(func() { r.handleBatch(r.st, ds) })
+}
+
+// evict ends what waits for its key.
+func (r *batchReader) evict() { r.endAll(r.order.Evict(r.sub.brought)) }
+
 // abandon ends a batch that no hook will see.
-func (c *consumer) abandon(ds []*delivery) {
-	c.order.Release(keyorder.Keys(ds))
-	c.endAll(ds)
+func (r *batchReader) abandon(ds []*delivery) {
+	r.order.Release(keyorder.Keys(ds))
+	r.endAll(ds)
 }
 
 // endAll ends deliveries that no hook will see.
 func (c *consumer) endAll(ds []*delivery) {
 	for _, d := range ds {
-		c.unseen(d)
-		c.letGo(d)
-	}
-}
-
-func (c *consumer) runBatch(st stages, ds []*delivery) {
-	c.handlers.Go(func() { c.handleBatch(st, ds) })
-}
-
-// fill adds to the batch what has waited for its key. A queue that hands back
-// what it has starts nothing that came later than that.
-func (c *consumer) fill(st stages, sub *subscription, b *keyorder.Collector[*delivery]) {
-	if c.q.Order.By != "" && !c.over(st, sub) {
-		c.order.Fill(b)
+		c.endUnseen(d)
+		c.release(d)
 	}
 }

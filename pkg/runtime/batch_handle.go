@@ -1,9 +1,7 @@
 package runtime
 
 import (
-	"context"
 	"slices"
-	"time"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/keyorder"
@@ -13,14 +11,14 @@ import (
 // handleBatch is what handle is for deliveries of one subscription that share a
 // hook call: one slot, one turn of the rate and of each key, and a settlement for
 // each.
-func (c *consumer) handleBatch(st stages, ds []*delivery) {
+func (c *consumer) handleBatch(st lifetimes, ds []*delivery) {
 	sub, keys := ds[0].sub, keyorder.Keys(ds)
 	ds = slices.DeleteFunc(ds, func(d *delivery) bool {
 		c.understand(d)
 		if c.q.Policy.Oversized(len(d.Body)) {
 			c.handlers.Go(func() {
-				c.endOversized(st, d)
-				c.letGo(d)
+				c.settlement(st, d, hooks.Outcome{}).endOversized()
+				c.release(d)
 			})
 			return true
 		}
@@ -28,7 +26,7 @@ func (c *consumer) handleBatch(st stages, ds []*delivery) {
 			return false
 		}
 		c.conclude(st, d, hooks.Outcome{Verdict: hooks.Ack}, true)
-		c.letGo(d)
+		c.release(d)
 		return true
 	})
 	var outcomes []hooks.Outcome
@@ -49,14 +47,14 @@ func (c *consumer) handleBatch(st stages, ds []*delivery) {
 		switch {
 		case !answered:
 			c.conclude(st, d, hooks.Outcome{}, false)
-			c.letGo(d)
+			c.release(d)
 		case outcomes[i].Verdict == hooks.Ack && outcomes[i].Reply == nil:
 			c.conclude(st, d, outcomes[i], true)
-			c.letGo(d)
+			c.release(d)
 		default: // it may have to wait, for a delay or for the confirm of a copy or a reply
 			c.handlers.Go(func() {
 				c.conclude(st, d, outcomes[i], true)
-				c.letGo(d)
+				c.release(d)
 			})
 		}
 	}
@@ -64,7 +62,7 @@ func (c *consumer) handleBatch(st stages, ds []*delivery) {
 
 // answerBatch returns one outcome for each delivery; answered is false when no
 // hook has seen them.
-func (c *consumer) answerBatch(st stages, ds []*delivery) (each []hooks.Outcome, answered bool) {
+func (c *consumer) answerBatch(st lifetimes, ds []*delivery) (each []hooks.Outcome, answered bool) {
 	ms, bodies := make([]hooks.Message, len(ds)), 0
 	for i, d := range ds {
 		bodies += len(d.Body)
@@ -89,28 +87,4 @@ func summary(each []hooks.Outcome) hooks.Outcome {
 	}
 	done := slices.IndexFunc(each, func(o hooks.Outcome) bool { return o.Verdict == hooks.Ack || o.Verdict == hooks.Drop })
 	return each[max(done, 0)]
-}
-
-// observedBatch calls the hook and tells the observer, for each message. The
-// outcomes are nil when there is an error.
-func (c *consumer) observedBatch(work context.Context, ds []*delivery, ms []hooks.Message) ([]hooks.Outcome, error) {
-	started := time.Now()
-	for i, d := range ds {
-		tell(c.obs, HookStarted{c.queue, ms[i].Attempt, lag(d, started)})
-	}
-	each, err := c.invoke.Batch(work, ms)
-	took := time.Since(started)
-	if err != nil {
-		each = nil
-	} else {
-		each = hooks.Spread(each, len(ms))
-	}
-	for i := range ms {
-		verdict := hooks.Failed
-		if each != nil {
-			verdict = each[i].Verdict
-		}
-		tell(c.obs, HookEnded{c.queue, ms[i].Attempt, took, verdict, err})
-	}
-	return each, err
 }

@@ -4,27 +4,30 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+
+	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
 )
 
 func TestBatchStartsNothingOnASubscriptionThatHandsBackWhatItHas(t *testing.T) {
 	t.Parallel()
 	c := newConsumer(Queue{Concurrency: 1, Order: Order{By: OrderByRoutingKey}, Batch: Batch{Size: 2}, Prefetch: 2}, shared{log: slog.New(slog.DiscardHandler)})
-	st := stages{t.Context(), t.Context()}
-	d := unsentDelivery()
+	st := lifetimes{t.Context(), t.Context()}
+	mayStart := func(sub *subscription) bool { return (&batchReader{consumer: c, st: st, sub: sub}).mayStart() }
 	for _, tt := range []struct {
 		reason error
-		over   bool
-	}{{errServerCancelled, false}, {errPaused, true}} {
-		d := unsentDelivery()
-		d.sub.setReason(tt.reason)
-		if got := c.over(st, d.sub); got != tt.over {
-			t.Errorf("after %v: over() = %v, want %v", tt.reason, got, tt.over)
+		want   bool
+	}{{errServerCancelled, true}, {breaker.ErrPaused, false}} {
+		sub := unsentDelivery().sub
+		sub.setReason(tt.reason)
+		if got := mayStart(sub); got != tt.want {
+			t.Errorf("after %v: mayStart() = %v, want %v", tt.reason, got, tt.want)
 		}
 	}
-	if c.over(st, d.sub) {
-		t.Error("over before anything has happened")
+	sub := unsentDelivery().sub
+	if !mayStart(sub) {
+		t.Error("nothing may start although nothing has happened")
 	}
-	if d.sub.cancel(errors.New("lost")); !c.over(st, d.sub) {
-		t.Error("not over after the channel has ended")
+	if sub.cancel(errors.New("lost")); mayStart(sub) {
+		t.Error("something may start after the channel has ended")
 	}
 }

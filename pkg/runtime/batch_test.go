@@ -49,7 +49,7 @@ func TestTheAnswerToABatchHoldsForEachMessage(t *testing.T) {
 			hook := batchFunc(func([]hooks.Message) ([]hooks.Outcome, error) { return tt.answer, tt.err })
 			c := newConsumer(Queue{Hook: hook, Concurrency: 1, Prefetch: 3, Batch: Batch{Size: 3}}, shared{log: log})
 			ds := []*delivery{unsentDelivery(), unsentDelivery(), unsentDelivery()}
-			got, answered := c.answerBatch(stages{t.Context(), t.Context()}, ds)
+			got, answered := c.answerBatch(lifetimes{t.Context(), t.Context()}, ds)
 			if !answered || !slices.EqualFunc(got, tt.want, func(a, b hooks.Outcome) bool { return a.Verdict == b.Verdict && a.Reason == b.Reason }) {
 				t.Errorf("answerBatch() = %+v, %v; want %+v", got, answered, tt.want)
 			}
@@ -73,7 +73,7 @@ func TestABatchIsAFailureToTheBreakerWhenNoMessageIsDone(t *testing.T) {
 		})
 		c := newConsumer(Queue{Hook: hook, Concurrency: 1, Prefetch: 2, Batch: Batch{Size: 2}, Breaker: Breaker{2, time.Minute}}, shared{log: log})
 		for range 5 {
-			c.answerBatch(stages{t.Context(), t.Context()}, []*delivery{unsentDelivery(), unsentDelivery()})
+			c.answerBatch(lifetimes{t.Context(), t.Context()}, []*delivery{unsentDelivery(), unsentDelivery()})
 		}
 		for i, want := range []time.Duration{0, 0, 0, time.Minute} {
 			if d := at[i+1].Sub(at[i]); d != want {

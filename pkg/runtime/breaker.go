@@ -9,32 +9,19 @@ import (
 	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 )
 
-// Breaker pauses a queue after Failures retries or failed hooks in a row, with no
-// ack or drop between them. After Cooldown one delivery tries the hook, and again
-// after each that fails. The zero Breaker never does.
-type Breaker struct {
-	Failures int
-	Cooldown time.Duration
-}
-
-var (
-	errStopped = breaker.ErrStopped
-	errPaused  = breaker.ErrPaused
-)
-
-// breakerOf returns what pauses the queue of c.
-func breakerOf(c *consumer, limits breaker.Limits) *breaker.Breaker {
-	changes := &changeLog{log: c.log}
+// newBreaker returns what pauses a queue.
+func (s *settler) newBreaker(limits breaker.Limits) *breaker.Breaker {
+	changes := &changeLog{log: s.log}
 	return breaker.New(breaker.Settings{
-		Failures: c.q.Breaker.Failures,
-		Cooldown: c.q.Breaker.Cooldown,
+		Failures: s.q.Breaker.Failures,
+		Cooldown: s.q.Breaker.Cooldown,
 		Limits:   limits,
 		Changed: func(change breaker.Change) {
 			changes.tell(change)
 			if change.State == breaker.Open {
-				tell(c.obs, Paused{c.queue, change.Err})
+				tell(s.obs, Paused{s.queue, change.Err})
 			} else {
-				tell(c.obs, Resumed{c.queue})
+				tell(s.obs, Resumed{s.queue})
 			}
 		},
 	})

@@ -83,7 +83,7 @@ func TestABreakerPausesTheQueueAfterSoManyFailuresInARow(t *testing.T) {
 				p := &pauses{}
 				c.obs = p
 				for range len(tt.answers) + 1 {
-					if _, answered := c.answer(stages{t.Context(), t.Context()}, unsentDelivery()); !answered {
+					if _, answered := c.answer(lifetimes{t.Context(), t.Context()}, unsentDelivery()); !answered {
 						t.Error("a delivery was not answered")
 					}
 				}
@@ -112,9 +112,9 @@ func TestAProbeThatMeetsAnUnavailableHookGoesOnByItsBackOff(t *testing.T) {
 		log, _ := bufferedLog()
 		hook := &scripted{answers: []any{hooks.Retry, errGone}}
 		c := newConsumer(Queue{Hook: hook, Concurrency: 1, Breaker: Breaker{1, time.Hour}}, shared{log: log})
-		c.breaker = breakerOf(c, breaker.Limits{Waiting: 2 * time.Hour, Probing: 2 * time.Hour})
+		c.breaker = c.newBreaker(breaker.Limits{Waiting: 2 * time.Hour, Probing: 2 * time.Hour})
 		for range 2 {
-			c.answer(stages{t.Context(), t.Context()}, unsentDelivery())
+			c.answer(lifetimes{t.Context(), t.Context()}, unsentDelivery())
 		}
 		if d := hook.at[1].Sub(hook.at[0]); d != time.Hour {
 			t.Errorf("the first probe came after %v, want the cooldown", d)
@@ -131,7 +131,7 @@ func TestNothingIsKeptAtAClosedGateNearTheConsumerTimeout(t *testing.T) {
 		usual := breaker.UsualLimits()
 		log, _ := bufferedLog()
 		c := newConsumer(Queue{Hook: &brokenHook{}, Concurrency: 2}, shared{log: log})
-		st := stages{t.Context(), t.Context()}
+		st := lifetimes{t.Context(), t.Context()}
 		started := time.Now()
 		ended := make(chan time.Duration, 2)
 		for range 2 {
@@ -140,7 +140,7 @@ func TestNothingIsKeptAtAClosedGateNearTheConsumerTimeout(t *testing.T) {
 				if _, answered := c.answer(st, d); answered {
 					t.Error("a delivery was answered")
 				}
-				if err := d.sub.reason(); err != errPaused {
+				if err := d.sub.reason(); err != breaker.ErrPaused {
 					t.Errorf("its subscription ends with %v", err)
 				}
 				ended <- time.Since(started)
@@ -179,7 +179,7 @@ func TestALongPauseHandsTheMessagesBackAndTheyRunAfterIt(t *testing.T) {
 		return hooks.Outcome{Verdict: hooks.Ack}, nil
 	})
 	r := newRunner(b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Concurrency: 2, Prefetch: 10}))
-	r.consumers[0].breaker = breakerOf(r.consumers[0], breaker.Limits{Waiting: 300 * time.Millisecond, Probing: time.Hour})
+	r.consumers[0].breaker = r.consumers[0].newBreaker(breaker.Limits{Waiting: 300 * time.Millisecond, Probing: time.Hour})
 	intake, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.run(intake, context.Background()) }()

@@ -5,7 +5,6 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/recall"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
@@ -53,10 +52,10 @@ const trusting = -1
 // newCaution: the deliveries of a queue with a single active consumer must not
 // pass to another process, as they would between two subscriptions, and a batch
 // that holds its delayed messages would stop the queue.
-func newCaution(q Queue) *caution {
+func newCaution(q Queue, own *recall.Returns) *caution {
 	held := q.Policy.Delay != nil && q.Policy.Delay.Mode == settle.ModeHold
 	applies := q.Policy.Type == settle.Quorum && q.Prefetch > 1 && !q.Consumer.SingleActive && (q.Batch.Size == 0 || !held)
-	return &caution{applies: applies, goes: q.GoesUnused, alone: applies, most: aloneTimes * q.Prefetch, others: calm, own: recall.NewReturns()}
+	return &caution{applies: applies, goes: q.GoesUnused, alone: applies, most: aloneTimes * q.Prefetch, others: calm, own: own}
 }
 
 // serve notes what the server does, before each subscription. A queue that goes
@@ -129,59 +128,4 @@ func (k *caution) reconnected() {
 func counted(d *amqp.Delivery) bool {
 	n, _ := d.Headers["x-delivery-count"].(int64)
 	return d.Redelivered && n > 0
-}
-
-// changePrefetch ends the consumer, or the polling, so that one with another
-// prefetch follows it; what it has in hand is settled on its channel. It reports
-// false when the deliveries need not end.
-func (c *consumer) changePrefetch(sub *subscription) bool {
-	if c.caution.alone {
-		c.log.Info("a message came back counted that this process has not run; one message at a time until all of those have run", logkey.ConsumerTag, sub.tag)
-	} else {
-		c.log.Debug("no more messages that another process may have died of", logkey.ConsumerTag, sub.tag)
-	}
-	sub.setReason(errOtherPrefetch)
-	return c.stopConsuming(sub)
-}
-
-// meet takes a delivery and sees to the prefetch that it calls for. It reports
-// false when no further ones are to be read.
-func (c *consumer) meet(st stages, sub *subscription, raw amqp.Delivery, rest <-chan amqp.Delivery, only *loner) bool {
-	change := c.caution.meet(&raw)
-	goesOn := true
-	if change != unchanged {
-		// While raw is in hand: in the place of one that is settled at the moment of
-		// the cancel the broker sends another, which nobody would see.
-		goesOn = c.changePrefetch(sub)
-	}
-	if change == retreats && goesOn {
-		c.handBackSuspects(st, sub, raw, rest)
-		return false
-	}
-	d := c.receive(sub, raw)
-	*only = loner{}
-	if c.caution.alone {
-		*only = newLoner(d)
-	}
-	c.take(st, d)
-	return goesOn
-}
-
-// handBackSuspects ends what a cancelled consumer had been sent before it was known
-// that there are suspects. The others run; the suspects are handed back, which
-// costs nothing where a queue retreats.
-func (c *consumer) handBackSuspects(st stages, sub *subscription, first amqp.Delivery, deliveries <-chan amqp.Delivery) {
-	suspects := []amqp.Delivery{first}
-	for raw := range deliveries {
-		if counted(&raw) && !c.caution.own.Has(&raw) {
-			suspects = append(suspects, raw)
-			continue
-		}
-		c.take(st, c.receive(sub, raw))
-	}
-	for _, raw := range suspects {
-		d := c.receive(sub, raw)
-		c.unseen(d)
-		c.letGo(d)
-	}
 }

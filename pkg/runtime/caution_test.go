@@ -6,6 +6,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/rsctl/rsctl/pkg/runtime/internal/recall"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -14,7 +15,7 @@ func suspect(id int) *amqp.Delivery {
 }
 
 func cautious(prefetch int) *caution {
-	k := newCaution(Queue{Policy: settle.Policy{Type: settle.Quorum}, Prefetch: prefetch})
+	k := newCaution(Queue{Policy: settle.Policy{Type: settle.Quorum}, Prefetch: prefetch}, recall.NewReturns())
 	k.free = true
 	return k
 }
@@ -108,7 +109,7 @@ func TestOnlyQueuesThatCountAreCautious(t *testing.T) {
 		"one at a time already":       {Policy: settle.Policy{Type: settle.Quorum}, Prefetch: 1},
 		"with a single active reader": {Policy: settle.Policy{Type: settle.Quorum}, Prefetch: 10, Consumer: Consumer{SingleActive: true}},
 	} {
-		if k := newCaution(q); k.alone || k.meet(suspect(1)) != unchanged {
+		if k := newCaution(q, recall.NewReturns()); k.alone || k.meet(suspect(1)) != unchanged {
 			t.Errorf("a queue that is %s is cautious", name)
 		}
 	}

@@ -1,68 +1,26 @@
 package runtime
 
 import (
-	"context"
-	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
-	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
-	"github.com/rsctl/rsctl/pkg/runtime/internal/held"
-	"github.com/rsctl/rsctl/pkg/runtime/internal/invoke"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/keyorder"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
-	"github.com/rsctl/rsctl/pkg/runtime/internal/recall"
-	"github.com/rsctl/rsctl/pkg/runtime/memory"
-	"github.com/rsctl/rsctl/pkg/runtime/message"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
 // consumer handles one queue for the whole run. Its concurrency belongs to the
 // queue, not to a connection, so a reconnect cannot double it.
 type consumer struct {
-	q     Queue
-	queue string
-	shared
-	timers *held.Timers[*outgoing]
-	invoke invoke.Caller
-	copier message.Copier
+	*caller
 
-	slots     chan struct{}              // one per running hook
-	order     *keyorder.Order[*delivery] // who waits for another delivery of the same key
-	spare     chan *delivery             // to goroutines that have nothing to do
-	handlers  sync.WaitGroup             // one per delivery in hand, and their subscriptions'
-	inHand    atomic.Int64               // the same, to be read
-	returned  atomic.Pointer[time.Time]  // when a message last went back to a quorum queue
-	breaker   *breaker.Breaker
-	stall     *stall // of copies that cannot arrive
-	rate      *pacer
-	caution   *caution
-	heirs     heirs
-	finishing *finishing // nil: a stop hands back at once
-	lost      *recall.LostAcks
-	warned    *warnings
-	pace      *pace // of copies that cannot be sent
-	route     route // where the server dead-letters to
-
-	parked     atomic.Int64 // messages that have nowhere to go
-	tags       atomic.Int64
-	unanswered bool // the broker has not answered the last basic.consume
-}
-
-// shared is what the consumers of a run have in common.
-type shared struct {
-	pub     sender
-	replies sender // of the handlers' replies
-	dial    func(ctx context.Context, purpose string) (*amqp.Connection, error)
-	room    held.Room
-	bodies  *memory.Bodies
-	short   *shortfall
-	obs     Observer
-	log     *slog.Logger // names the queue, in a consumer
+	slots  chan struct{}              // one per running hook
+	order  *keyorder.Order[*delivery] // who waits for another delivery of the same key
+	spare  chan *delivery             // to goroutines that have nothing to do
+	inHand atomic.Int64               // the same, to be read
 }
 
 func newConsumer(q Queue, s shared) *consumer {
@@ -72,38 +30,17 @@ func newConsumer(q Queue, s shared) *consumer {
 		q.Prefetch = q.Batch.Size
 	}
 	c := &consumer{
-		q:       q,
-		queue:   q.Policy.Queue,
-		shared:  s,
-		invoke:  invoke.Caller{Hook: q.Hook, Timeout: q.Timeout, Log: s.log},
-		copier:  message.Copier{Queue: q.Policy.Queue, Persistent: q.Publisher.Persistent, Priority: q.Publisher.Priority},
-		slots:   make(chan struct{}, max(q.Concurrency, 1)),
-		order:   keyorder.New[*delivery](),
-		spare:   make(chan *delivery),
-		stall:   newStall(s.log, q.Policy.Queue, s.obs),
-		rate:    newPacer(q.Rate),
-		lost:    recall.NewLostAcks(),
-		caution: newCaution(q),
-		warned:  newWarnings(s.log),
-		pace:    newPace(),
-		route:   route{queue: q.Policy.DeadLetter},
+		slots: make(chan struct{}, max(q.Concurrency, 1)),
+		order: keyorder.New[*delivery](),
+		spare: make(chan *delivery),
 	}
-	c.breaker = breakerOf(c, breaker.UsualLimits())
-	c.timers = held.New(held.Config[*outgoing]{
-		Publish:  func(ctx context.Context, o *outgoing) error { return s.pub.publish(ctx, o) },
-		Name:     func(o *outgoing) (target, id string) { return o.Key, o.MessageId },
-		Added:    func() { tell(c.obs, CopyHeld{c.queue}) },
-		Released: func() { tell(c.obs, CopyReleased{c.queue}) },
-		Room:     s.room,
-		Memory:   s.bodies.Held(),
-		Log:      s.log,
-	})
+	c.caller = newCaller(newSubscriber(newSettler(q, s, c)))
 	return c
 }
 
 // read hands deliveries to handlers until the deliveries end. When intake is
 // done it cancels the consumer and hands back what has not started.
-func (c *consumer) read(st stages, sub *subscription, deliveries <-chan amqp.Delivery) {
+func (c *consumer) read(st lifetimes, sub *subscription, deliveries <-chan amqp.Delivery) {
 	stopping := st.intake.Done()
 	st = c.handling(st, sub)
 	var only loner
@@ -131,11 +68,11 @@ func (c *consumer) read(st stages, sub *subscription, deliveries <-chan amqp.Del
 
 // take starts a handler, or hands the delivery back. One that has to wait for
 // another of the same key takes no slot before its turn.
-func (c *consumer) take(st stages, d *delivery) {
+func (c *consumer) take(st lifetimes, d *delivery) {
 	if c.setAside(st, d) || c.ackedAgain(st, d) {
 		return
 	}
-	d.key = c.q.Order.key(c.q.reader(), d)
+	d.key = c.q.Order.key(c.q.reader(), &d.Delivery)
 	switch c.order.Enter(d, func() bool { return noMore(st, d.sub) }) {
 	case keyorder.Behind:
 		return
@@ -147,12 +84,12 @@ func (c *consumer) take(st stages, d *delivery) {
 		}
 		c.order.Leave(d) // nobody has come in behind it: only the reader of deliveries lets them in
 	}
-	c.unseen(d)
-	c.letGo(d)
+	c.endUnseen(d)
+	c.release(d)
 }
 
-// unseen ends a delivery that no hook will see.
-func (c *consumer) unseen(d *delivery) {
+// endUnseen ends a delivery that no hook will see.
+func (c *consumer) endUnseen(d *delivery) {
 	if d.sub.err() != nil {
 		c.lose() // the broker redelivers it
 		return
@@ -162,24 +99,24 @@ func (c *consumer) unseen(d *delivery) {
 		return
 	}
 	c.understand(d)
-	c.finish(d, settle.Ack{}, hooks.Outcome{Verdict: hooks.Ack})
+	c.settlement(lifetimes{}, d, hooks.Outcome{Verdict: hooks.Ack}).finish(settle.Ack{})
 }
 
 // ackedAgain ends at once, before anything that it would wait for, the redelivery
 // of a message whose ack was lost: on a quorum queue each further return is an
 // attempt, and a message that has succeeded must not end as a dead letter.
-func (c *consumer) ackedAgain(st stages, d *delivery) bool {
+func (c *consumer) ackedAgain(st lifetimes, d *delivery) bool {
 	if !c.succeeded(d) {
 		return false
 	}
 	c.understand(d)
 	c.conclude(st, d, hooks.Outcome{Verdict: hooks.Ack}, true)
-	c.letGo(d)
+	c.release(d)
 	return true
 }
 
 // slot waits for a free one; false when nothing may start any more.
-func (c *consumer) slot(st stages, sub *subscription) bool {
+func (c *consumer) slot(st lifetimes, sub *subscription) bool {
 	if st.stopping() {
 		return false
 	}
@@ -192,7 +129,7 @@ func (c *consumer) slot(st stages, sub *subscription) bool {
 	return false
 }
 
-// receive counts a delivery as in hand, until letGo.
+// receive counts a delivery as in hand, until release.
 func (c *consumer) receive(sub *subscription, raw amqp.Delivery) *delivery {
 	tell(c.obs, Received{c.queue})
 	c.inHand.Add(1)
@@ -201,7 +138,7 @@ func (c *consumer) receive(sub *subscription, raw amqp.Delivery) *delivery {
 	return &delivery{Delivery: raw, sub: sub, arrived: time.Now()}
 }
 
-func (c *consumer) letGo(d *delivery) {
+func (c *consumer) release(d *delivery) {
 	d.hasRun() // or never will
 	d.sub.unsettled.Done()
 	d.sub.polling.settled()
@@ -210,7 +147,7 @@ func (c *consumer) letGo(d *delivery) {
 }
 
 // run handles d, which has a slot and is in hand, in the background.
-func (c *consumer) run(st stages, d *delivery) {
+func (c *consumer) run(st lifetimes, d *delivery) {
 	select {
 	case c.spare <- d:
 	default:
@@ -221,11 +158,11 @@ func (c *consumer) run(st stages, d *delivery) {
 // handleAll handles d and then what comes while it is idle: the stack of a
 // goroutine that has handled a delivery is large enough for the next one, and
 // growing a new one costs as much as calling the hook.
-func (c *consumer) handleAll(st stages, d *delivery) {
+func (c *consumer) handleAll(st lifetimes, d *delivery) {
 	for {
 		sub := d.sub
 		c.handle(st, d)
-		c.letGo(d)
+		c.release(d)
 		select {
 		case d = <-c.spare:
 		case <-st.intake.Done():
@@ -254,6 +191,3 @@ func (c *consumer) handBack(d *delivery) {
 		c.log.Warn("a delivery could not be handed back; the broker redelivers it", logkey.MessageID, d.MessageId, logkey.Error, err)
 	}
 }
-
-// lose reports a delivery that ends unsettled.
-func (c *consumer) lose() { tell(c.obs, Settled{Queue: c.queue, Ending: EndedLost}) }

@@ -91,9 +91,10 @@ func TestARememberedAckWaitsForNoSlot(t *testing.T) {
 			j := &journal{}
 			c.obs = j
 			c.slots <- struct{}{} // for ever
-			st := stages{t.Context(), t.Context()}
+			st := lifetimes{t.Context(), t.Context()}
 			if batch > 0 {
-				c.collect(st, keyorder.NewCollector[*delivery](c.q.Batch.Size, c.q.Batch.Wait), c.receive(d.sub, d.Delivery))
+				r := batchReader{c, st, d.sub, keyorder.NewCollector[*delivery](c.q.Batch.Size, c.q.Batch.Wait)}
+				r.collect(c.receive(d.sub, d.Delivery))
 			} else {
 				c.take(st, c.receive(d.sub, d.Delivery))
 			}
@@ -118,8 +119,8 @@ func TestWhatIsHandedBackIsAckedWhenItHasSucceeded(t *testing.T) {
 	c.lost.Remember(&d.Delivery) // its handler ends while the redelivery waits
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
-	c.conclude(stages{stopped, t.Context()}, d, hooks.Outcome{}, false)
-	c.letGo(d)
+	c.conclude(lifetimes{stopped, t.Context()}, d, hooks.Outcome{}, false)
+	c.release(d)
 	d.sub.end(errChannelClosed)
 	if ends := told[Settled](j); len(ends) != 1 || ends[0].Ending != EndedAck {
 		t.Errorf("it ended with %v, want an ack", ends)
@@ -163,7 +164,7 @@ func TestTheLogOfALostAckPromisesNothingThatTheServerMayBreak(t *testing.T) {
 			d := unsentDelivery()
 			d.MessageId = tt.id
 			d.sub.cancel(errChannelClosed)
-			c.finish(d, settle.Ack{}, hooks.Outcome{Verdict: hooks.Ack})
+			c.settlement(lifetimes{}, d, hooks.Outcome{Verdict: hooks.Ack}).finish(settle.Ack{})
 			if !out.has(tt.want) {
 				t.Errorf("the log does not say %q:\n%s", tt.want, out)
 			}

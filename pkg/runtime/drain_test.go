@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -30,7 +31,7 @@ func TestADrainWaitsForWhatAQuorumQueueDoesNotShowYet(t *testing.T) {
 				if c.returning() {
 					t.Error("something returns before anything was settled")
 				}
-				c.requeued(unsentDelivery(), tt.step)
+				c.settlement(lifetimes{}, unsentDelivery(), hooks.Outcome{}).requeued(tt.step)
 				if got := c.returning(); got != tt.want {
 					t.Errorf("returning() = %v, want %v", got, tt.want)
 				}

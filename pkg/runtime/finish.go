@@ -1,120 +1,83 @@
 package runtime
 
 import (
-	"context"
 	"time"
 
-	amqp "github.com/rabbitmq/amqp091-go"
-
-	"github.com/rsctl/rsctl/pkg/internal/backoff"
+	"github.com/rsctl/rsctl/pkg/hooks"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
-// finishing is how a queue stops where handing back costs something: what has been
-// prefetched runs first, as far as the time allows.
-type finishing struct {
-	asked context.Context // done with the stop
-	until context.Context // done when nothing may start any more
-}
-
-// finishShare is the part of the shutdown timeout in which prefetched messages may
-// start. The rest is for those that run.
-func finishShare(shutdown time.Duration) time.Duration { return shutdown * 3 / 4 }
-
-// finishing follows the end of intake until life is done.
-func (r *runner) finishing(intake, work, life context.Context) (*finishing, func()) {
-	until, end := context.WithCancel(work)
-	return &finishing{intake, until}, func() {
-		defer end()
-		select {
-		case <-intake.Done():
-			backoff.Sleep(finishShare(r.cfg.ShutdownTimeout), until.Done(), life.Done())
-		case <-life.Done():
+// finish sends the settling frame and reports whether it went out.
+func (s *settlement) finish(step settle.Step) bool {
+	s.requeued(step)
+	err := s.d.settle(step)
+	if err == nil {
+		if s.o.Verdict == hooks.Ack && s.d.sub.revoked.Load() {
+			s.ackedLate()
 		}
+		tell(s.obs, Settled{s.queue, Ending(s.o.Verdict.String()), s.spent(step)})
+		return true
 	}
-}
-
-// handling is st for what sub has been sent.
-func (c *consumer) handling(st stages, sub *subscription) stages {
-	if !c.finishes(sub) {
-		return st
-	}
-	return stages{c.finishing.until, st.work}
-}
-
-func (c *consumer) finishes(sub *subscription) bool {
-	return c.finishing != nil && c.handBackCosts(sub)
-}
-
-// cancelAtStop sees to it that nothing more comes while the reader waits for a slot.
-func (c *consumer) cancelAtStop(st stages, sub *subscription) {
-	select {
-	case <-st.intake.Done():
-		c.stopReading(sub)
-	case <-sub.ctx.Done():
-	}
-}
-
-// asked is done when nothing may wait at an open breaker any more.
-func (c *consumer) asked(st stages) context.Context {
-	if c.finishing == nil {
-		return st.intake
-	}
-	return c.finishing.asked
-}
-
-// handBackCosts reports whether a message that is handed back loses an attempt, or
-// may have no queue to go to.
-func (c *consumer) handBackCosts(sub *subscription) bool {
-	return c.q.GoesUnused || c.handBackCounts(sub)
-}
-
-func (c *consumer) handBackCounts(sub *subscription) bool {
-	return c.q.Policy.Type == settle.Quorum && sub.session != nil && sub.session.conn != nil && !handsBackFree(sub.session.conn)
-}
-
-// retire closes the channel once the deliveries that came on it are settled; until
-// then they can be, even when the server has ended the consumer.
-func (c *consumer) retire(sub *subscription) {
-	sub.unsettled.Wait()
-	c.returnUnread(sub)
-	sub.end(errChannelClosed)
-}
-
-// returnUnread hands back what a quorum queue has sent to a consumer after its
-// cancel was confirmed: the client library drops it, and the end of the channel
-// would count an attempt. Everything that was read is settled by now, so that all
-// that is left on the channel (tag 0, multiple) is that. Before 4.3 it counts
-// either way.
-func (c *consumer) returnUnread(sub *subscription) {
-	if c.q.Policy.Type == settle.Quorum && sub.err() == nil && handsBackFree(sub.session.conn) {
-		_ = sub.ch.Nack(0, true, true) // the channel is about to end
-	}
-}
-
-// stopReading cancels the consumer because the run stops, and says what that costs.
-func (c *consumer) stopReading(sub *subscription) bool {
-	if c.q.GoesUnused {
-		sub.going.Do(func() { c.reportGoing(sub) })
-	}
-	return c.stopConsuming(sub)
-}
-
-// reportGoing says how many messages may go with the queue.
-func (c *consumer) reportGoing(sub *subscription) {
-	q, err := ask(sub.session, nil, func() (amqp.Queue, error) {
-		ch, err := sub.session.conn.Channel()
-		if err != nil {
-			return amqp.Queue{}, err
-		}
-		defer ch.Close()
-		return ch.QueueDeclarePassive(c.queue, false, false, false, false, nil)
-	})
+	s.lose()
+	s.short.result()
+	attrs := []any{logkey.MessageID, s.d.MessageId, logkey.Attempt, s.d.reading.Attempt, logkey.Outcome, s.o.Verdict.String(), logkey.Error, err,
+		logkey.HandlerAge, time.Since(s.d.arrived).Round(time.Millisecond)}
 	switch {
-	case err != nil:
-		c.log.Warn("stopping; the broker deletes this queue, with what it holds, when nobody consumes it", logkey.Error, err)
-	case q.Consumers <= 1:
-		c.log.Warn("stopping the last consumer; the broker deletes this queue, with what it holds, when nobody consumes it", logkey.Count, q.Messages)
+	case s.o.Verdict != hooks.Ack:
+		s.log.Warn("settlement lost; the broker redelivers the message and its handler runs again", attrs...)
+	case s.lost.Remember(&s.d.Delivery):
+		s.log.Warn("ack lost; the message has succeeded, and should this process get it again, it is acked without running its handler", append(attrs, s.endsOtherwise()...)...)
+	default:
+		s.log.Warn("ack lost, and not remembered; the message has succeeded, and its handler runs again when it comes again", append(attrs, logkey.Reason, s.forgets())...)
+	}
+	return false
+}
+
+// ackedLate remembers an ack that the broker may ignore, because it has requeued
+// the delivery.
+func (s *settlement) ackedLate() {
+	attrs := []any{logkey.MessageID, s.d.MessageId, logkey.Attempt, s.d.reading.Attempt, logkey.HandlerAge, time.Since(s.d.arrived).Round(time.Millisecond)}
+	if s.lost.Remember(&s.d.Delivery) {
+		s.log.Warn("acked after the broker had cancelled the consumer; should the message come again, it is acked without running the handler", append(attrs, s.endsOtherwise()...)...)
+		return
+	}
+	s.log.Warn("acked after the broker had cancelled the consumer; should the message come again, its handler runs again", append(attrs, logkey.Reason, s.forgets())...)
+}
+
+// endsOtherwise says what a remembered ack cannot prevent: the server counts each
+// return of the message, also while its handler runs, and gives it up at its limit.
+func (r *settler) endsOtherwise() []any {
+	p := r.q.Policy
+	if p.Type != settle.Quorum || p.MaxAttempts == 0 {
+		return nil
+	}
+	return []any{logkey.Next, "acked when it is delivered here again; a message whose returns have used up its attempts is in " + p.DeadLetter + " instead, although it has succeeded"}
+}
+
+// forgets says why the ack could not be remembered.
+func (s *settlement) forgets() string {
+	if s.d.MessageId == "" {
+		return "it has no message_id, so nothing tells it from another"
+	}
+	return "too many acks are remembered already"
+}
+
+// spent reports whether step gives the message up after its last attempt. The
+// server does it for a quorum queue, on the requeue that passes its limit.
+func (s *settlement) spent(step settle.Step) bool {
+	p := s.q.Policy
+	if s.o.Verdict == hooks.Ack || s.o.Verdict == hooks.Drop || p.MaxAttempts == 0 || s.d.reading.Attempt < p.MaxAttempts {
+		return false
+	}
+	return p.Type == settle.Quorum || step != settle.Step(settle.Reject{Requeue: true})
+}
+
+// requeued notes that a message was given back to a quorum queue.
+func (s *settlement) requeued(step settle.Step) {
+	if step == (settle.Reject{Requeue: true}) && s.q.Policy.Type == settle.Quorum {
+		s.own.Add(&s.d.Delivery)
+		now := time.Now()
+		s.returned.Store(&now)
 	}
 }

@@ -39,7 +39,7 @@ func TestALongPauseKeepsAQueueThatGoesWithItsLastConsumer(t *testing.T) {
 		return hooks.Outcome{Verdict: hooks.Ack}, nil
 	})
 	r := newRunner(b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Concurrency: 2, Prefetch: 10, GoesUnused: true}))
-	r.consumers[0].breaker = breakerOf(r.consumers[0], breaker.Limits{Waiting: 200 * time.Millisecond, Probing: 300 * time.Millisecond})
+	r.consumers[0].breaker = r.consumers[0].newBreaker(breaker.Limits{Waiting: 200 * time.Millisecond, Probing: 300 * time.Millisecond})
 	intake, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- r.run(intake, context.Background()) }()

@@ -130,6 +130,9 @@ func CopyResults() []CopyResult {
 	}
 }
 
+// errBadAddress is why a reply is not sent: its address gets none.
+var errBadAddress = errors.New("not a reply address")
+
 // resultOf names what publishing a copy ended with. A context that ends may be
 // the reason behind any other error's text, so the sentinels are asked first.
 func resultOf(ctx context.Context, err error) CopyResult {

@@ -32,7 +32,7 @@ func TestOrderTakesTheKeyFromWhereTheQueueSays(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := tt.order.key(message.Reader{Queue: "q", Type: settle.Classic}, &delivery{Delivery: d}); got != tt.want {
+			if got := tt.order.key(message.Reader{Queue: "q", Type: settle.Classic}, &d); got != tt.want {
 				t.Errorf("key() = %q, want %q", got, tt.want)
 			}
 		})

@@ -10,16 +10,16 @@ import (
 
 // endOversized ends a delivery whose body is larger than its queue takes. No hook
 // sees it.
-func (c *consumer) endOversized(st stages, d *delivery) {
-	if d.sub.err() != nil {
-		c.lose() // the broker redelivers it
+func (s *settlement) endOversized() {
+	if s.d.sub.err() != nil {
+		s.lose() // the broker redelivers it
 		return
 	}
-	p := c.q.Policy
-	o := hooks.Outcome{Verdict: hooks.Drop, Reason: fmt.Sprintf("the body has %d bytes, and max_body is %d", len(d.Body), p.MaxBody)}
-	facts := settle.Facts{Attempt: d.reading.Attempt, Counted: d.reading.Counted, Redelivered: d.Redelivered}
+	p := s.q.Policy
+	s.o = hooks.Outcome{Verdict: hooks.Drop, Reason: fmt.Sprintf("the body has %d bytes, and max_body is %d", len(s.d.Body), p.MaxBody)}
+	facts := settle.Facts{Attempt: s.d.reading.Attempt, Counted: s.d.reading.Counted, Redelivered: s.d.Redelivered}
 	steps := settle.DecideOversized(p)
-	c.log.Warn("the body is larger than max_body; the message ends without its handler", logkey.MessageID, d.MessageId,
-		logkey.Bytes, len(d.Body), logkey.Next, next(facts, steps, p))
-	c.execute(st, d, o, steps)
+	s.log.Warn("the body is larger than max_body; the message ends without its handler", logkey.MessageID, s.d.MessageId,
+		logkey.Bytes, len(s.d.Body), logkey.Next, describeNext(facts, steps, p))
+	s.execute(steps)
 }

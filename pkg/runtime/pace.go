@@ -22,9 +22,9 @@ type pace struct {
 
 func newPace() *pace { return &pace{wait: backoff.New(paceMin, paceMax)} }
 
-// next is how long to wait before the next try. Failures that come together
+// delay is how long to wait before the next try. Failures that come together
 // count as one.
-func (p *pace) next() time.Duration {
+func (p *pace) delay() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()

@@ -16,19 +16,19 @@ func TestFailuresThatComeTogetherArePacedAsOne(t *testing.T) {
 				t.Errorf("%s: %v, want %v to %v", what, got, most/2, most)
 			}
 		}
-		within("the first", p.next(), paceMin)
+		within("the first", p.delay(), paceMin)
 		for range 50 {
-			within("one that fails with it", p.next(), 2*paceMin)
+			within("one that fails with it", p.delay(), 2*paceMin)
 		}
 		time.Sleep(2 * paceMin)
-		within("the second round", p.next(), 2*paceMin)
-		within("the same round", p.next(), 4*paceMin)
+		within("the second round", p.delay(), 2*paceMin)
+		within("the same round", p.delay(), 4*paceMin)
 		for range 20 {
 			time.Sleep(paceMax)
-			p.next()
+			p.delay()
 		}
-		within("after many", p.next(), paceMax)
+		within("after many", p.delay(), paceMax)
 		p.reset()
-		within("after a success", p.next(), paceMin)
+		within("after a success", p.delay(), paceMin)
 	})
 }

@@ -53,33 +53,6 @@ type got struct {
 	ok bool // the queue was not empty
 }
 
-func (c *consumer) get(sub *subscription, stop <-chan struct{}) (got, error) {
-	g, err := ask(sub.session, stop, func() (g got, err error) {
-		g.Delivery, g.ok, err = sub.ch.Get(c.queue, false)
-		return g, err
-	})
-	if err != nil {
-		return got{}, consumeError(c.queue, err)
-	}
-	return g, nil
-}
-
-// poll starts polling on the channel of sub. The deliveries end after stop, with
-// the channel, and when nothing is left.
-func (c *consumer) poll(sub *subscription, stop <-chan struct{}) (<-chan amqp.Delivery, error) {
-	first, err := c.get(sub, stop)
-	if err != nil {
-		return nil, err
-	}
-	sub.polling = newPolling()
-	out := make(chan amqp.Delivery)
-	c.handlers.Go(func() {
-		defer close(out)
-		sub.polling.run(sub, first, out, func() (got, error) { return c.get(sub, nil) })
-	})
-	return out, nil
-}
-
 func (p *polling) run(sub *subscription, g got, out chan<- amqp.Delivery, get func() (got, error)) {
 	for looks := 0; ; {
 		switch {

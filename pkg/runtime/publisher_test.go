@@ -25,7 +25,7 @@ func (b *bench) received(q Queue, s sender) (*consumer, *delivery) {
 	c := newConsumer(q, shared{pub: s, room: held.NewRoom(), log: log})
 	sess, end := watch(b.t.Context(), b.conn)
 	b.t.Cleanup(end)
-	sub, deliveries, err := c.subscribe(stages{b.t.Context(), b.t.Context()}, sess)
+	sub, deliveries, err := c.subscribe(lifetimes{b.t.Context(), b.t.Context()}, sess)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestAMessageTooLargeForACopyEndsTheBestWayThereIs(t *testing.T) {
 			c, d := b.received(Queue{Policy: p, Prefetch: 1, DeadLetterRoute: tt.route}, s)
 			intake, stop := context.WithCancel(t.Context())
 			stop() // ends the long pause of a message that is kept
-			c.settle(stages{intake, t.Context()}, d, hooks.Outcome{Verdict: hooks.Retry})
+			c.settlement(lifetimes{intake, t.Context()}, d, hooks.Outcome{Verdict: hooks.Retry}).settle()
 			d.sub.end(errChannelClosed)
 			b.eventually(fmt.Sprintf("%d in the queue, %d in the route's", tt.queue, tt.own), func() bool {
 				return b.ready(p.Queue) == tt.queue && b.ready(own) == tt.own

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
 )
 
 // answerWithin is how long the broker may take to answer about one queue. It asks
@@ -15,7 +17,7 @@ var errNoAnswer = errors.New("no answer from the broker")
 
 // ask waits for the answer to a question that the client library cannot give up.
 // It returns early with errNoAnswer when the broker takes too long, with
-// errStopped when stop is closed, and with its cause when the session ends. The
+// breaker.ErrStopped when stop is closed, and with its cause when the session ends. The
 // question then goes on, and ends with the session at the latest.
 func ask[T any](s *session, stop <-chan struct{}, question func() (T, error)) (T, error) {
 	type answer struct {
@@ -23,12 +25,12 @@ func ask[T any](s *session, stop <-chan struct{}, question func() (T, error)) (T
 		err   error
 	}
 	answers := make(chan answer, 1)
-	s.chore(func() {
+	s.background(func() {
 		value, err := question()
 		answers <- answer{value, err}
 	})
 	var none T
-	late := time.NewTimer(s.patience)
+	late := time.NewTimer(s.answerTimeout)
 	defer late.Stop()
 	select {
 	case a := <-answers:
@@ -36,26 +38,26 @@ func ask[T any](s *session, stop <-chan struct{}, question func() (T, error)) (T
 	case <-late.C:
 		return none, errNoAnswer
 	case <-stop:
-		return none, errStopped
+		return none, breaker.ErrStopped
 	case <-s.ctx.Done():
 		return none, context.Cause(s.ctx)
 	}
 }
 
-// chore runs f, which ends with the connection at the latest, in the background.
+// background runs f, which ends with the connection at the latest, in the background.
 // Nothing runs once the session is over.
-func (s *session) chore(f func()) {
+func (s *session) background(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.over {
-		s.chores.Go(f)
+		s.running.Go(f)
 	}
 }
 
-// finish waits for the chores; the connection is closed.
+// finish waits for the running; the connection is closed.
 func (s *session) finish() {
 	s.mu.Lock()
 	s.over = true
 	s.mu.Unlock()
-	s.chores.Wait()
+	s.running.Wait()
 }

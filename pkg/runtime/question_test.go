@@ -20,7 +20,7 @@ func (b *bench) startImpatient(cfg Config, patience time.Duration) *running {
 	b.t.Helper()
 	return b.startBy(func(intake, work context.Context) error {
 		r := newRunner(cfg)
-		r.patience = patience
+		r.answerTimeout = patience
 		return r.run(intake, work)
 	})
 }

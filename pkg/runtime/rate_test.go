@@ -24,7 +24,7 @@ func TestARateBoundsTheHookCallsOfAllSlots(t *testing.T) {
 			return hooks.Outcome{Verdict: hooks.Ack}, nil
 		})
 		c := newConsumer(Queue{Hook: hook, Concurrency: 8, Rate: 50}, shared{log: log})
-		st := stages{t.Context(), t.Context()}
+		st := lifetimes{t.Context(), t.Context()}
 		started := time.Now()
 		var slots sync.WaitGroup
 		for range 8 {
@@ -62,7 +62,7 @@ func TestAWaitForTheRateEndsWithTheStop(t *testing.T) {
 				hook := &recorder{reply: always(hooks.Ack)}
 				c := newConsumer(Queue{Hook: hook, Concurrency: 2, Rate: 1. / 3600}, shared{log: log})
 				intake, stop := context.WithCancel(t.Context())
-				st := stages{intake, t.Context()}
+				st := lifetimes{intake, t.Context()}
 				c.answer(st, unsentDelivery())
 				waits := unsentDelivery()
 				time.AfterFunc(time.Minute, func() { tt.stops(stop, waits) })
@@ -73,7 +73,7 @@ func TestAWaitForTheRateEndsWithTheStop(t *testing.T) {
 				if took := time.Since(started); took != time.Minute {
 					t.Errorf("the wait took %v, want it to end with the stop after a minute", took)
 				}
-				c.answer(stages{t.Context(), t.Context()}, unsentDelivery())
+				c.answer(lifetimes{t.Context(), t.Context()}, unsentDelivery())
 				if took := time.Since(started); took > time.Hour {
 					t.Errorf("the next call came after %v: the turn that was given up is lost", took)
 				}

@@ -14,9 +14,6 @@ import (
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
-// errBadAddress is why a reply is not sent: its address gets none.
-var errBadAddress = errors.New("not a reply address")
-
 var errEndsConnection = errors.New("the broker closed the connection over a reply to it")
 
 // replies publishes what handlers answer, on a connection of its own that is

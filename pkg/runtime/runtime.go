@@ -39,15 +39,9 @@ type runner struct {
 	short   shortfall
 	looking atomic.Pointer[session] // on which a Drain looks at the queues; nil while there is none
 
-	unprepared error         // of the last Prepare
-	patience   time.Duration // how long a queue may take to answer
+	unprepared    error         // of the last Prepare
+	answerTimeout time.Duration // how long a queue may take to answer
 }
-
-// stages are the two kinds of stop. The end of intake takes no new delivery and
-// lets running hooks finish; the end of work stops the hooks as well.
-type stages struct{ intake, work context.Context }
-
-func (s stages) stopping() bool { return s.intake.Err() != nil }
 
 // Run consumes until intake is done and then drains: it takes no new delivery,
 // hands back what no hook has seen, and waits for running hooks and held copies
@@ -92,7 +86,7 @@ func (r *runner) run(intake, work context.Context) error {
 		c.finishing = finishing
 	}
 
-	err := r.serve(stages{intake, work}, stopIntake)
+	err := r.serve(lifetimes{intake, work}, stopIntake)
 	stopIntake(err)
 	r.finishTimers(work)
 	cut := context.Cause(work)
@@ -106,7 +100,7 @@ func (r *runner) run(intake, work context.Context) error {
 
 func newRunner(cfg Config) *runner {
 	cfg = cfg.withDefaults()
-	r := &runner{cfg: cfg, log: cfg.Log, opened: make(chan struct{}), patience: answerWithin}
+	r := &runner{cfg: cfg, log: cfg.Log, opened: make(chan struct{}), answerTimeout: answerWithin}
 	r.pub, r.replies = newCopies(cfg, purposePublish), newReplies(cfg)
 	all := shared{
 		pub:     r.pub,

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -21,7 +22,7 @@ type shard struct {
 	consumers  []*consumer
 	conn       *amqp.Connection // the first one, when it is open already
 	open       func(context.Context) (*amqp.Connection, error)
-	background func(stages, *session) // runs beside the consumers of each session
+	background func(lifetimes, *session) // runs beside the consumers of each session
 }
 
 func (sh *shard) connection(ctx context.Context) (*amqp.Connection, error) {
@@ -52,10 +53,10 @@ func split(consumers []*consumer, each int) [][]*consumer {
 // sortOwned puts queues that belong to their connection first: a drain counts
 // their messages on the first connection.
 func sortOwned(consumers []*consumer) {
-	slices.SortStableFunc(consumers, func(a, b *consumer) int { return a.ownership() - b.ownership() })
+	slices.SortStableFunc(consumers, func(a, b *consumer) int { return cmp.Compare(connectionOrder(a), connectionOrder(b)) })
 }
 
-func (c *consumer) ownership() int {
+func connectionOrder(c *consumer) int {
 	if c.q.Declare != nil {
 		return 0
 	}
@@ -68,16 +69,4 @@ func queueNames(consumers []*consumer) []string {
 		names[i] = c.queue
 	}
 	return names
-}
-
-// declareOwn declares a queue that belongs to its connection. A refusal concerns
-// this queue only, and it is tried again with the next subscription.
-func (c *consumer) declareOwn(st stages, s *session) error {
-	if c.q.Declare == nil {
-		return nil
-	}
-	_, err := ask(s, st.intake.Done(), func() (struct{}, error) {
-		return struct{}{}, c.q.Declare(s.ctx, s.conn)
-	})
-	return err
 }

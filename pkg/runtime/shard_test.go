@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 
@@ -27,7 +28,7 @@ func TestSplitKeepsTheOrderAndFillsConnections(t *testing.T) {
 	} {
 		var consumers []*consumer
 		for i := range tt.queues {
-			consumers = append(consumers, &consumer{queue: fmt.Sprint(i)})
+			consumers = append(consumers, newConsumer(Queue{Policy: settle.Policy{Queue: fmt.Sprint(i)}}, shared{log: slog.New(slog.DiscardHandler)}))
 		}
 		var sizes []int
 		n := 0

@@ -11,7 +11,6 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/confirm"
-	"github.com/rsctl/rsctl/pkg/internal/backoff"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
 	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 )
@@ -84,13 +83,13 @@ func (s *stall) wait(stop, lost context.Context, held time.Time) error {
 		case <-over:
 			timer.Stop()
 		case <-timer.C:
-			return errPaused
+			return breaker.ErrPaused
 		case <-stop.Done():
 			timer.Stop()
-			return errStopped
+			return breaker.ErrStopped
 		case <-lost.Done():
 			timer.Stop()
-			return errStopped
+			return breaker.ErrStopped
 		}
 	}
 	return nil
@@ -102,44 +101,4 @@ func (s *stall) wait(stop, lost context.Context, held time.Time) error {
 func hopeless(err error) bool {
 	var ex *amqp.Error
 	return errors.Is(err, confirm.ErrTooLarge) || errors.Is(err, confirm.ErrRefused) && errors.As(err, &ex) && ex.Code == amqp.PreconditionFailed
-}
-
-// vigil keeps one delivery whose end has to wait, and its queue paused.
-type vigil struct {
-	c     *consumer
-	st    stages
-	d     *delivery
-	since time.Time // zero: nothing has failed yet
-}
-
-// again waits before the next try. It reports false when the delivery can be kept
-// no longer: the process stops, its channel is lost, or the server's consumer
-// timeout is near.
-func (v *vigil) again(target string, err error) bool {
-	c, d := v.c, v.d
-	if d.sub.err() != nil || v.st.stopping() {
-		return false
-	}
-	if v.since.IsZero() {
-		v.since = time.Now()
-		c.stall.begin(err)
-	}
-	pause := c.pace.next()
-	c.log.Error("copy not delivered; the message is kept and the copy tried again, not the handler", logkey.Target, target,
-		logkey.MessageID, d.MessageId, logkey.Attempt, d.reading.Attempt, logkey.Error, err, logkey.RetryIn, pause.Round(time.Millisecond))
-	if time.Since(v.since)+pause > c.stall.limits.Probing {
-		if !c.rest(v.st, d.sub, errPaused) {
-			return true
-		}
-		c.stopConsuming(d.sub)
-		return false
-	}
-	return backoff.Sleep(pause, v.st.intake.Done(), d.sub.ctx.Done())
-}
-
-// end is called once the delivery is settled.
-func (v *vigil) end() {
-	if !v.since.IsZero() {
-		v.c.stall.end()
-	}
 }

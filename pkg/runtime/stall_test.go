@@ -179,7 +179,7 @@ func TestACopyRefusedForWhatItIsEndsOnce(t *testing.T) {
 		return refusal
 	}}
 	c, d := b.received(Queue{Policy: p, Prefetch: 1}, s)
-	c.settle(stages{t.Context(), t.Context()}, d, hooks.Outcome{Verdict: hooks.Retry})
+	c.settlement(lifetimes{t.Context(), t.Context()}, d, hooks.Outcome{Verdict: hooks.Retry}).settle()
 	d.sub.end(errChannelClosed)
 	if got := s.seen(); len(got) != 2 || b.ready(p.Queue) != 0 || c.stall.on() {
 		t.Errorf("tried %q, %d left; want one try, a bare copy and nothing left", got, b.ready(p.Queue))

@@ -16,115 +16,24 @@ import (
 	"github.com/rsctl/rsctl/pkg/runtime/internal/logkey"
 )
 
-const (
-	resubscribeMin = 500 * time.Millisecond
-	resubscribeMax = 10 * time.Second
-)
-
-// consume subscribes again and again until intake is done or the session is
-// lost: a channel that ends, or a consumer that the server cancels, concerns
-// this queue only.
-func (c *consumer) consume(st stages, s *session) {
-	wait := backoff.New(resubscribeMin, resubscribeMax)
-	for !st.stopping() && s.ctx.Err() == nil {
-		started := time.Now()
-		sub, err := c.attempt(st, s)
-		if errors.Is(err, errOtherPrefetch) && !st.stopping() && s.ctx.Err() == nil {
-			continue
-		}
-		c.caution.reconnected()
-		if errors.Is(err, errStopped) || errors.Is(err, errOtherPrefetch) {
-			err = nil
-		}
-		tell(c.obs, NotConsuming{c.queue, err})
-		if st.stopping() || s.ctx.Err() != nil {
-			return
-		}
-		if errors.Is(err, errPaused) && c.q.GoesUnused {
-			continue
-		}
-		if errors.Is(err, errPaused) {
-			c.sitOut(st, s, sub)
-			continue
-		}
-		if errors.Is(err, errCrowded) {
-			continue
-		}
-		if time.Since(started) > resubscribeMax && !errors.Is(err, errNoAnswer) {
-			wait.Reset()
-		}
-		d := wait.Next()
-		c.reportFailure(err, d)
-		if !backoff.Sleep(d, st.intake.Done(), s.ctx.Done()) {
-			return
-		}
-	}
-}
-
-// attempt subscribes once and handles deliveries until the subscription ends,
-// which the error is about.
-func (c *consumer) attempt(st stages, s *session) (*subscription, error) {
-	s, leave, err := c.place(st, s)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.declareOwn(st, s); err != nil {
-		c.handlers.Go(leave)
-		return nil, err
-	}
-	c.caution.serve(handsBackFree(s.conn))
-	sub, deliveries := c.heirs.take(s)
-	if sub == nil {
-		sub, deliveries, err = c.subscribe(st, s)
-	}
-	if err != nil {
-		c.handlers.Go(leave)
-		return nil, c.declareAgain(st, err)
-	}
-	c.reportConsuming(sub)
-	c.handlers.Go(sub.watch)
-	if c.finishes(sub) {
-		c.handlers.Go(func() { c.cancelAtStop(st, sub) })
-	}
-	if c.q.Order.By != "" && c.q.Batch.Size == 0 { // batches clear up themselves
-		c.handlers.Go(func() { c.clearWaiting(c.handling(st, sub), sub) })
-	}
-	if c.q.Batch.Size > 0 {
-		c.readBatches(st, sub, deliveries)
-	} else {
-		c.read(st, sub, deliveries)
-	}
-	if sub.polling != nil && sub.polling.empty {
-		c.caution.alone = false
-	}
-	if !st.stopping() {
-		err = sub.reason()
-	}
-	c.handlers.Go(func() {
-		c.retire(sub)
-		leave()
-	})
-	return sub, err
-}
-
 // place returns where to subscribe, and what to do with it afterwards. A queue
 // that has not answered gets connections of its own: a question without an answer
 // ends only with its connection, and the other queues need theirs. A queue that
 // belongs to its connection stays there.
-func (c *consumer) place(st stages, s *session) (*session, func(), error) {
-	if !c.unanswered || c.q.Declare != nil {
+func (r *subscriber) place(st lifetimes, s *session) (*session, func(), error) {
+	if !r.unanswered || r.q.Declare != nil {
 		return s, func() {}, nil
 	}
 	ctx, cancel := context.WithCancel(st.intake)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	conn, err := c.dial(ctx, purposeConsume)
+	conn, err := r.dial(ctx, purposeConsume)
 	if err != nil {
-		return nil, nil, fmt.Errorf("connect for queue %q: %w", c.queue, err)
+		return nil, nil, fmt.Errorf("connect for queue %q: %w", r.queue, err)
 	}
 	own, end := watch(s.ctx, conn)
-	own.patience = s.patience
-	own.chore(func() {
+	own.answerTimeout = s.answerTimeout
+	own.background(func() {
 		<-own.ctx.Done()
 		if s.ctx.Err() != nil {
 			closing.Conn(conn) // it must not outlive s, answer or not
@@ -133,82 +42,85 @@ func (c *consumer) place(st stages, s *session) (*session, func(), error) {
 	return own, end, nil
 }
 
-func (c *consumer) reportConsuming(sub *subscription) {
-	c.log.Debug("consuming", logkey.ConsumerTag, sub.tag)
-	if c.unanswered {
-		c.log.Info("queue answers again; consuming")
+func (r *subscriber) reportConsuming(sub *subscription) {
+	r.log.Debug("consuming", logkey.ConsumerTag, sub.tag)
+	if r.unanswered {
+		r.log.Info("queue answers again; consuming")
 	}
-	c.unanswered = false
-	tell(c.obs, Consuming{c.queue})
+	r.unanswered = false
+	tell(r.obs, Consuming{r.queue})
 }
 
 // reportFailure logs why the queue is not consumed; of a queue that does not
 // answer only the first time, since each try takes long and learns nothing new.
-func (c *consumer) reportFailure(err error, next time.Duration) {
+func (r *subscriber) reportFailure(err error, next time.Duration) {
 	level := slog.LevelError
 	if errors.Is(err, errNoAnswer) {
-		if c.unanswered {
+		if r.unanswered {
 			level = slog.LevelDebug
 		}
-		c.unanswered = true
+		r.unanswered = true
 	}
-	c.log.Log(context.Background(), level, "not consuming; subscribing again", logkey.Error, err, logkey.RetryIn, next.Round(time.Millisecond))
-}
-
-// sitOut waits until the queue is not paused any more. The delivery that probes
-// is the last one in hand; when it has to go as well, another must come.
-func (c *consumer) sitOut(st stages, s *session, sub *subscription) {
-	c.log.Warn("queue paused for long; its messages are handed back until the handler works")
-	for {
-		changed := c.breaker.Changing()
-		if changed == nil {
-			changed = c.stall.ending()
-		}
-		if changed == nil {
-			return
-		}
-		select {
-		case <-changed:
-		case <-sub.ctx.Done():
-			return
-		case <-st.intake.Done():
-			return
-		case <-s.ctx.Done():
-			return
-		}
-	}
+	r.log.Log(context.Background(), level, "not consuming; subscribing again", logkey.Error, err, logkey.RetryIn, next.Round(time.Millisecond))
 }
 
 // subscribe opens a channel of its own and starts a consumer with a tag of its
 // own, or polling where that comes first: after a failure neither can be used again.
-func (c *consumer) subscribe(st stages, s *session) (*subscription, <-chan amqp.Delivery, error) {
+func (r *subscriber) subscribe(st lifetimes, s *session) (*subscription, <-chan amqp.Delivery, error) {
 	ch, err := s.conn.Channel()
 	if err != nil {
 		return nil, nil, fmt.Errorf("open a channel: %w", err)
 	}
-	sub := newSubscription(s, ch, c.tag())
+	sub := newSubscription(s, ch, r.tag())
 	stop, release := awhileAfter(st.intake, answerAtStop)
 	defer release()
-	if c.caution.polls() {
-		deliveries, err := c.poll(sub, stop)
+	if r.caution.polls() {
+		deliveries, err := r.poll(sub, stop)
 		if err != nil {
 			sub.end(err)
 			return nil, nil, err
 		}
 		return sub, deliveries, nil
 	}
-	if err := ch.Qos(c.caution.prefetch(c.q.Prefetch), 0, false); err != nil {
+	if err := ch.Qos(r.caution.prefetch(r.q.Prefetch), 0, false); err != nil {
 		sub.end(err)
 		return nil, nil, fmt.Errorf("set the prefetch: %w", err)
 	}
 	deliveries, err := ask(s, stop, func() (<-chan amqp.Delivery, error) {
-		return ch.Consume(c.queue, sub.tag, false, c.q.Consumer.Exclusive, false, false, c.q.Consumer.Arguments)
+		return ch.Consume(r.queue, sub.tag, false, r.q.Consumer.Exclusive, false, false, r.q.Consumer.Arguments)
 	})
 	if err != nil {
 		sub.end(err) // an answer that comes late finds its channel closed
-		return nil, nil, consumeError(c.queue, err)
+		return nil, nil, consumeError(r.queue, err)
 	}
 	return sub, deliveries, nil
+}
+
+func (r *subscriber) get(sub *subscription, stop <-chan struct{}) (got, error) {
+	g, err := ask(sub.session, stop, func() (g got, err error) {
+		g.Delivery, g.ok, err = sub.ch.Get(r.queue, false)
+		return g, err
+	})
+	if err != nil {
+		return got{}, consumeError(r.queue, err)
+	}
+	return g, nil
+}
+
+// poll starts polling on the channel of sub. The deliveries end after stop, with
+// the channel, and when nothing is left.
+func (r *subscriber) poll(sub *subscription, stop <-chan struct{}) (<-chan amqp.Delivery, error) {
+	first, err := r.get(sub, stop)
+	if err != nil {
+		return nil, err
+	}
+	sub.polling = newPolling()
+	out := make(chan amqp.Delivery)
+	r.handlers.Go(func() {
+		defer close(out)
+		sub.polling.run(sub, first, out, func() (got, error) { return r.get(sub, nil) })
+	})
+	return out, nil
 }
 
 // answerAtStop is how long a stop waits for the answer to a basic.consume. What
@@ -227,12 +139,12 @@ func awhileAfter(ctx context.Context, d time.Duration) (<-chan struct{}, func())
 	return late.Done(), func() { undo(); end() }
 }
 
-func (c *consumer) tag() string {
-	prefix := c.q.Consumer.Tag
+func (r *subscriber) tag() string {
+	prefix := r.q.Consumer.Tag
 	if prefix == "" {
 		prefix = "rsctl"
 	}
-	return prefix + "-" + strconv.FormatInt(c.tags.Add(1), 10)
+	return prefix + "-" + strconv.FormatInt(r.tags.Add(1), 10)
 }
 
 // isDown tells a queue that its node keeps from us from one that does not exist:
@@ -266,7 +178,7 @@ func consumeError(queue string, err error) error {
 
 // stopConsuming cancels the consumer, once, and waits until it is. It reports
 // false when the broker does not answer: the deliveries then need not end.
-func (c *consumer) stopConsuming(sub *subscription) bool {
+func (r *subscriber) stopConsuming(sub *subscription) bool {
 	sub.stop.Do(func() {
 		if sub.polling != nil {
 			sub.polling.stop()
@@ -275,8 +187,21 @@ func (c *consumer) stopConsuming(sub *subscription) bool {
 		_, err := ask(sub.session, nil, func() (struct{}, error) { return struct{}{}, sub.ch.Cancel(sub.tag, false) })
 		sub.silent = errors.Is(err, errNoAnswer)
 		if err != nil && sub.err() == nil {
-			c.log.Warn("the consumer could not be cancelled", logkey.Error, err)
+			r.log.Warn("the consumer could not be cancelled", logkey.Error, err)
 		}
 	})
 	return !sub.silent
+}
+
+// changePrefetch ends the consumer, or the polling, so that one with another
+// prefetch follows it; what it has in hand is settled on its channel. It reports
+// false when the deliveries need not end.
+func (r *subscriber) changePrefetch(sub *subscription) bool {
+	if r.caution.alone {
+		r.log.Info("a message came back counted that this process has not run; one message at a time until all of those have run", logkey.ConsumerTag, sub.tag)
+	} else {
+		r.log.Debug("no more messages that another process may have died of", logkey.ConsumerTag, sub.tag)
+	}
+	sub.setReason(errOtherPrefetch)
+	return r.stopConsuming(sub)
 }

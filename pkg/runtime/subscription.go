@@ -10,6 +10,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/closing"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/breaker"
 )
 
 var (
@@ -85,7 +86,7 @@ func (s *subscription) end(err error) {
 	s.setReason(err)
 	s.cancel(err)
 	if !s.ch.IsClosed() {
-		s.session.chore(func() { _ = s.ch.Close() }) // its unsettled deliveries are redelivered either way
+		s.session.background(func() { _ = s.ch.Close() }) // its unsettled deliveries are redelivered either way
 	}
 }
 
@@ -104,7 +105,7 @@ func (s *subscription) taken() bool { return s.revoked.Load() || s.err() != nil 
 
 // rest notes that the queue is paused for so long that nothing may be kept.
 func (s *subscription) rest(err error) {
-	if errors.Is(err, errPaused) {
+	if errors.Is(err, breaker.ErrPaused) {
 		s.setReason(err)
 	}
 }
@@ -113,7 +114,7 @@ func (s *subscription) rest(err error) {
 func (s *subscription) resting() bool {
 	select {
 	case <-s.known:
-		return errors.Is(s.why, errPaused)
+		return errors.Is(s.why, breaker.ErrPaused)
 	default:
 		return false
 	}

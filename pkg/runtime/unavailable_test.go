@@ -80,7 +80,7 @@ func TestOneDeliveryAtATimeProbesABrokenHook(t *testing.T) {
 		hook := &brokenHook{takes: 10 * time.Millisecond}
 		const concurrency = 8
 		c := newConsumer(Queue{Policy: settle.Policy{Queue: "q", Type: settle.Classic}, Hook: hook, Concurrency: concurrency}, shared{log: log})
-		st := stages{t.Context(), t.Context()}
+		st := lifetimes{t.Context(), t.Context()}
 		var acked sync.WaitGroup
 		for range concurrency {
 			acked.Go(func() {
@@ -134,7 +134,7 @@ func TestAWaitAtAnOpenBreakerEndsWithTheStop(t *testing.T) {
 				var waiting sync.WaitGroup
 				for _, d := range ds {
 					waiting.Go(func() {
-						if _, answered := c.answer(stages{intake, t.Context()}, d); answered {
+						if _, answered := c.answer(lifetimes{intake, t.Context()}, d); answered {
 							t.Error("a delivery that only waited was answered")
 						}
 					})
@@ -149,7 +149,7 @@ func TestAWaitAtAnOpenBreakerEndsWithTheStop(t *testing.T) {
 				stop()
 
 				hook.mend()
-				o, answered := c.answer(stages{t.Context(), t.Context()}, unsentDelivery())
+				o, answered := c.answer(lifetimes{t.Context(), t.Context()}, unsentDelivery())
 				if !answered || o.Verdict != hooks.Ack {
 					t.Errorf("later, answer() = %v, %v; want another delivery to probe and be acked", o, answered)
 				}

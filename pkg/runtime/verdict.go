@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/rsctl/rsctl/pkg/internal/backoff"
@@ -20,19 +19,16 @@ var ErrCutShort = errors.New("stopped before the drain was over")
 // Config.DrainTimeout. What wraps it says what was left.
 var ErrNotDrained = errors.New("the queues are not empty")
 
-// shortfall counts what a drain has not brought to its end.
-type shortfall struct {
-	draining atomic.Bool
-	results  atomic.Int64
-	alone    atomic.Bool // the drain ended without a connection on which results go out
-}
-
-// result notes a delivery whose hook has answered and that could not be settled.
-// While the process goes on, and where it has connected anew, the message comes
-// again to it.
-func (s *shortfall) result() {
-	if s != nil && s.draining.Load() {
-		s.results.Add(1)
+// finishing follows the end of intake until life is done.
+func (r *runner) finishing(intake, work, life context.Context) (*finishing, func()) {
+	until, end := context.WithCancel(work)
+	return &finishing{intake, until}, func() {
+		defer end()
+		select {
+		case <-intake.Done():
+			backoff.Sleep(finishShare(r.cfg.ShutdownTimeout), until.Done(), life.Done())
+		case <-life.Done():
+		}
 	}
 }
 
@@ -81,7 +77,7 @@ func (r *runner) left() string {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, lastLook)
 	defer cancel()
-	l := &looker{session: s, stop: ctx.Done()}
+	l := &depthProbe{session: s, stop: ctx.Done()}
 	var parts []string
 	for _, c := range r.consumers {
 		if text := c.left(l); text != "" {
@@ -98,7 +94,7 @@ func (r *runner) left() string {
 }
 
 // left says what a queue has left; "" is nothing.
-func (c *consumer) left(l *looker) string {
+func (c *consumer) left(l *depthProbe) string {
 	ready, err := l.ready(c.queue)
 	hand, held := c.inHand.Load(), c.timers.Count()
 	switch {

@@ -2,6 +2,9 @@ package runtime
 
 import (
 	"fmt"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/rsctl/rsctl/pkg/runtime/message"
 )
@@ -27,12 +30,12 @@ type Order struct {
 }
 
 // key returns the key of d; "" when it has none.
-func (o Order) key(in message.Reader, d *delivery) string {
+func (o Order) key(in message.Reader, d *amqp.Delivery) string {
 	switch o.By {
 	case OrderByHeader:
 		return keyText(d.Headers[o.Header])
 	case OrderByRoutingKey:
-		return in.Read(&d.Delivery).RoutingKey
+		return in.Read(d).RoutingKey
 	case OrderByCorrelationID:
 		return d.CorrelationId
 	}
@@ -51,33 +54,18 @@ func keyText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// noMore reports whether nothing may wait for its turn any more that came by sub.
-func noMore(st stages, sub *subscription) bool { return st.stopping() || sub.err() != nil }
-
-// next ends d's turn: its slot goes to the one that waited for it, or is free.
-// What waits has come in before anything that the reader has in hand, so nothing
-// is overtaken by it.
-func (c *consumer) next(st stages, d *delivery) {
-	for next, ok := c.order.Leave(d); ok; next, ok = c.order.Leave(next) {
-		if !st.stopping() {
-			c.run(st, next)
-			return
-		}
-		c.unseen(next)
-		c.letGo(next)
-	}
-	<-c.slots
+// Batch collects deliveries for one call of a [hooks.BatchHook]: up to Size of
+// them, or as many as have come within Wait of the first. While no slot is free
+// a batch goes on growing. The zero Batch collects nothing.
+type Batch struct {
+	Size int // at least 1, at most 65535
+	Wait time.Duration
 }
 
-// clearWaiting ends what waits for its turn once it cannot run any more: handed
-// back when the process stops, lost with its channel.
-func (c *consumer) clearWaiting(st stages, sub *subscription) {
-	select {
-	case <-st.intake.Done():
-	case <-sub.ctx.Done():
-	}
-	for _, d := range c.order.Evict(sub.brought) {
-		c.unseen(d)
-		c.letGo(d)
-	}
+// Breaker pauses a queue after Failures retries or failed hooks in a row, with no
+// ack or drop between them. After Cooldown one delivery tries the hook, and again
+// after each that fails. The zero Breaker never does.
+type Breaker struct {
+	Failures int
+	Cooldown time.Duration
 }

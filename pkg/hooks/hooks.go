@@ -3,8 +3,8 @@
 // service calls it.
 //
 // The package holds types only, so that deciding what an answer means (package
-// settle) needs no process and no network. Hooks that run programs and ask
-// endpoints are in package kinds.
+// settle) needs no process and no network. The hooks themselves, one package a
+// kind, are below; package kinds builds the one that a spec asks for.
 package hooks
 
 import (
@@ -104,7 +104,7 @@ type BatchHook interface {
 
 // Spread turns what a hook answered to n messages into one outcome for each: a
 // single outcome holds for all, one per message stands as it is, and any other
-// number fails them all, since nobody knows which was meant for which.
+// number fails them all, since it cannot be known which was meant for which.
 func Spread(answer []Outcome, n int) []Outcome {
 	switch len(answer) {
 	case n:

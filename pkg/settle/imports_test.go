@@ -21,7 +21,7 @@ func TestSettleDependsOnNothingOutside(t *testing.T) {
 	banned := map[string]string{
 		"net":                            "deciding does no I/O",
 		"net/http":                       "deciding does no I/O",
-		"os/exec":                        "hooks run in package kinds",
+		"os/exec":                        "hooks run in packages below pkg/hooks",
 		"log/slog":                       "a warning is a step; the runtime logs it",
 		"math/rand":                      "the draw for the jitter is one of the facts",
 		"math/rand/v2":                   "the draw for the jitter is one of the facts",

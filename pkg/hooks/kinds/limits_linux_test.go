@@ -18,13 +18,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/hooks/internal/hooktest"
+	"github.com/rsctl/rsctl/pkg/hooks/setup"
 	"github.com/rsctl/rsctl/pkg/runtime/threads"
 	"github.com/rsctl/rsctl/pkg/spec"
 )
 
 // limitsMode makes the re-executed test binary try out a limit; its value says
 // which.
-const limitsMode = "KINDS_TEST_LIMITS"
+const limitsMode = "RSCTL_TEST_LIMITS"
 
 // limited are the limits that are tried. Each runs in a process of its own, whose
 // threads are nobody else's and whose limits end with it. It ends with status 0
@@ -45,18 +47,18 @@ func exitOn(err error) {
 // A process that may start no other, nor a thread, says that its handlers are
 // unavailable, goes on, and runs them once it may. Root has no such limit, so the
 // process is somebody else's then.
-func TestALimitOfProcessesMakesHandlersUnavailable(t *testing.T) {
+func TestLimits_OfProcessesMakeHandlersUnavailable(t *testing.T) {
 	t.Parallel()
 	inOwnProcess(t, "processes")
 }
 
-func TestALimitOfDescriptorsMakesHandlersUnavailable(t *testing.T) {
+func TestLimits_OfDescriptorsMakeHandlersUnavailable(t *testing.T) {
 	t.Parallel()
 	inOwnProcess(t, "descriptors")
 }
 
 // A process that runs takes no thread of ours: threads count as processes do.
-func TestRunningHandlersTakeNoThreads(t *testing.T) {
+func TestLimits_RunningHandlersTakeNoThreads(t *testing.T) {
 	t.Parallel()
 	fd, err := unix.PidfdOpen(os.Getpid(), unix.PIDFD_NONBLOCK)
 	if err != nil {
@@ -80,7 +82,7 @@ func inOwnProcess(t *testing.T, mode string) {
 	if err := errors.Join(os.Mkdir(work, 0o777), os.Chmod(work, 0o777), os.Chmod(dir, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	ctx := deadline(t, patience)
+	ctx := hooktest.Deadline(t, hooktest.Patience)
 	cmd := exec.CommandContext(ctx, binary)
 	cmd.Dir = work
 	cmd.Env = []string{limitsMode + "=" + mode, "PATH=/usr/bin:/bin", "TMPDIR=" + work}
@@ -127,7 +129,7 @@ func underDescriptorLimit() error {
 // under calls handlers of both kinds, many at a time, while a limit is lowered,
 // and again after that.
 func under(resource int, limit uint64, expected func(error) bool) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience/2) // its timer makes the poller, which needs a descriptor
+	ctx, cancel := context.WithTimeout(context.Background(), hooktest.Patience/2) // its timer makes the poller, which needs a descriptor
 	defer cancel()
 	each := map[string]hooks.Hook{}
 	for kind, script := range map[spec.HandlerKind]string{
@@ -135,8 +137,8 @@ func under(resource int, limit uint64, expected func(error) bool) error {
 		spec.Worker: `while read -r line; do id=${line#*\"id\":\"}; echo "{\"id\":\"${id%%\"*}\",\"outcome\":\"ack\"}"; done`,
 	} {
 		hook, err := New(&spec.Handler{
-			Kind: kind, Command: texts("/bin/sh", "-c", script), Dir: ".", KillGrace: time.Second, Pipeline: 1, Processes: 16,
-		}, Options{})
+			Kind: kind, Command: hooktest.Texts("/bin/sh", "-c", script), Dir: ".", KillGrace: time.Second, Pipeline: 1, Processes: 16,
+		}, setup.Options{})
 		if err != nil {
 			return err
 		}
@@ -193,12 +195,12 @@ func atOnce(ctx context.Context, each map[string]hooks.Hook, judge func(hooks.Ou
 // manyAtATime runs many handlers and looks at its own threads.
 func manyAtATime() error {
 	const many = 60
-	h := &spec.Handler{Kind: spec.Exec, Command: texts("/bin/sh", "-c", `: > started.$$; exec sleep 600`), Dir: ".", KillGrace: time.Second}
-	hook, err := New(h, Options{})
+	h := &spec.Handler{Kind: spec.Exec, Command: hooktest.Texts("/bin/sh", "-c", `: > started.$$; exec sleep 600`), Dir: ".", KillGrace: time.Second}
+	hook, err := New(h, setup.Options{})
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience/2)
+	ctx, cancel := context.WithTimeout(context.Background(), hooktest.Patience/2)
 	var calls sync.WaitGroup
 	defer calls.Wait()
 	defer cancel()

@@ -3,6 +3,6 @@
 package kinds
 
 // limitsMode and limited are for tests of limits as Linux has them.
-const limitsMode = "KINDS_TEST_LIMITS"
+const limitsMode = "RSCTL_TEST_LIMITS"
 
 var limited map[string]func()

@@ -153,7 +153,7 @@ func TestThePageOnOperationsListsEveryLogKey(t *testing.T) {
 	}
 	slices.Sort(documented)
 	keys := map[string]bool{}
-	for _, dir := range []string{"cmd/rsctl/internal/cli", "cmd/rsctl/internal/monitor", "cmd/rsctl/internal/tracing", "pkg/runtime", "pkg/runtime/internal/logkey", "pkg/service", "pkg/hooks/kinds", "pkg/topology/broker"} {
+	for _, dir := range []string{"cmd/rsctl/internal/cli", "cmd/rsctl/internal/monitor", "cmd/rsctl/internal/tracing", "pkg/runtime", "pkg/runtime/internal/logkey", "pkg/service", "pkg/hooks/exec", "pkg/hooks/worker", "pkg/hooks/http", "pkg/hooks/internal/process", "pkg/topology/broker"} {
 		collectKeys(t, filepath.Join(repository, dir), keys)
 	}
 	if used := slices.Sorted(maps.Keys(keys)); !slices.Equal(documented, used) {

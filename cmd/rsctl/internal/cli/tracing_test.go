@@ -125,7 +125,7 @@ func (q tracedQueue) seen(t *testing.T) []string {
 	return strings.Split(strings.TrimSpace(string(data)), "\n")
 }
 
-func TestEveryAttemptIsASpanInTheTraceOfItsMessage(t *testing.T) {
+func TestTraces_EveryAttemptIsASpan(t *testing.T) {
 	t.Parallel()
 	const traceID, parentID = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	const parent = "00-" + traceID + "-" + parentID + "-01"
@@ -184,7 +184,7 @@ func headerOfDead(t *testing.T, queue string) (header any) {
 
 // Neither a collector that is away nor one that never answers may cost a
 // message anything.
-func TestACollectorThatDoesNotWorkStopsNoMessage(t *testing.T) {
+func TestTraces_CollectorThatDoesNotWorkStopsNoMessage(t *testing.T) {
 	t.Parallel()
 	const messages = 20
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -7,7 +7,7 @@ import (
 )
 
 // Who runs hooks must not depend on who traces them.
-func TestOnlyThisPackageKnowsOpenTelemetry(t *testing.T) {
+func TestImports_OnlyThisPackageKnowsOpenTelemetry(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-deps", "github.com/rsctl/rsctl/pkg/...").Output()
 	if err != nil {

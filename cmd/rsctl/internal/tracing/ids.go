@@ -9,12 +9,6 @@ import (
 	"github.com/rsctl/rsctl/pkg/hooks"
 )
 
-// The headers of W3C Trace Context.
-const (
-	parentHeader = "traceparent"
-	stateHeader  = "tracestate"
-)
-
 // idHook is a hook whose messages have a trace, a new one if need be.
 type idHook struct{ hook hooks.Hook }
 
@@ -43,7 +37,7 @@ func (h idBatch) HandleBatch(ctx context.Context, ms []hooks.Message) ([]hooks.O
 // is "", a new one. They belong to the call: a copy of them for each would cost
 // more than all the rest.
 func withParent(headers map[string]any, started string) map[string]any {
-	if wellFormed(headers[parentHeader]) {
+	if parent, _ := hooks.TraceContext(headers); parent != "" {
 		return headers
 	}
 	if headers == nil {
@@ -52,8 +46,8 @@ func withParent(headers map[string]any, started string) map[string]any {
 	if started == "" {
 		started = newParent()
 	}
-	headers[parentHeader] = started
-	delete(headers, stateHeader) // it belonged to what could not be read
+	headers[hooks.TraceParentHeader] = started
+	delete(headers, hooks.TraceStateHeader) // it belonged to what could not be read
 	return headers
 }
 
@@ -65,47 +59,7 @@ func newParent() string {
 	binary.BigEndian.PutUint64(id[:], rand.Uint64())
 	binary.BigEndian.PutUint64(id[8:], rand.Uint64()|1) // all zeros is no id
 	binary.BigEndian.PutUint64(id[16:], rand.Uint64()|1)
-	var room [parentLen]byte
-	text := hex.AppendEncode(append(room[:0], "00-"...), id[:16])
+	text := hex.AppendEncode(append(make([]byte, 0, 64), "00-"...), id[:16])
 	text = hex.AppendEncode(append(text, '-'), id[16:])
 	return string(append(text, "-01"...))
-}
-
-// parentLen is the length of a traceparent of version 00.
-const parentLen = len("00-") + 32 + len("-") + 16 + len("-01")
-
-// wellFormed reports whether a header has the form of a traceparent; those of
-// later versions may have more at their end.
-func wellFormed(header any) bool {
-	var s string
-	switch v := header.(type) {
-	case string:
-		s = v
-	case []byte:
-		s = string(v)
-	}
-	if len(s) < parentLen || len(s) > parentLen && (s[:2] == "00" || s[parentLen] != '-') {
-		return false
-	}
-	trace, span := s[3:35], s[36:52]
-	return s[2] == '-' && s[35] == '-' && s[52] == '-' && s[:2] != "ff" &&
-		isHex(s[:2]) && isHex(trace) && isHex(span) && isHex(s[53:55]) && !zeros(trace) && !zeros(span)
-}
-
-func isHex(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
-
-func zeros(s string) bool {
-	for i := range len(s) {
-		if s[i] != '0' {
-			return false
-		}
-	}
-	return true
 }

@@ -32,7 +32,7 @@ func (r *batchRecorder) HandleBatch(_ context.Context, ms []hooks.Message) ([]ho
 	return r.outcomes, r.err
 }
 
-func TestAMessageWithoutATraceGetsANewOne(t *testing.T) {
+func TestTracer_StartsATraceForAMessageWithoutOne(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
@@ -41,21 +41,21 @@ func TestAMessageWithoutATraceGetsANewOne(t *testing.T) {
 	}{
 		{"none", nil, false},
 		{"none among others", map[string]any{"tenant": "a"}, false},
-		{"a good one", map[string]any{parentHeader: aParent, stateHeader: "a=b"}, true},
-		{"a good one as bytes", map[string]any{parentHeader: []byte(aParent)}, true},
-		{"one that is not sampled", map[string]any{parentHeader: strings.TrimSuffix(aParent, "1") + "0"}, true},
-		{"a later version with more", map[string]any{parentHeader: "cc" + aParent[2:] + "-more"}, true},
-		{"version 00 with more", map[string]any{parentHeader: aParent + "-more"}, false},
-		{"a version that is none", map[string]any{parentHeader: "ff" + aParent[2:]}, false},
-		{"upper case", map[string]any{parentHeader: strings.ToUpper(aParent)}, false},
-		{"a trace id of zeros", map[string]any{parentHeader: "00-" + strings.Repeat("0", 32) + aParent[35:]}, false},
-		{"a span id of zeros", map[string]any{parentHeader: aParent[:36] + strings.Repeat("0", 16) + "-01"}, false},
-		{"half of one", map[string]any{parentHeader: aParent[:40]}, false},
-		{"a number", map[string]any{parentHeader: int64(7), stateHeader: "a=b"}, false},
+		{"a good one", map[string]any{hooks.TraceParentHeader: aParent, hooks.TraceStateHeader: "a=b"}, true},
+		{"a good one as bytes", map[string]any{hooks.TraceParentHeader: []byte(aParent)}, true},
+		{"one that is not sampled", map[string]any{hooks.TraceParentHeader: strings.TrimSuffix(aParent, "1") + "0"}, true},
+		{"a later version with more", map[string]any{hooks.TraceParentHeader: "cc" + aParent[2:] + "-more"}, true},
+		{"version 00 with more", map[string]any{hooks.TraceParentHeader: aParent + "-more"}, false},
+		{"a version that is none", map[string]any{hooks.TraceParentHeader: "ff" + aParent[2:]}, false},
+		{"upper case", map[string]any{hooks.TraceParentHeader: strings.ToUpper(aParent)}, false},
+		{"a trace id of zeros", map[string]any{hooks.TraceParentHeader: "00-" + strings.Repeat("0", 32) + aParent[35:]}, false},
+		{"a span id of zeros", map[string]any{hooks.TraceParentHeader: aParent[:36] + strings.Repeat("0", 16) + "-01"}, false},
+		{"half of one", map[string]any{hooks.TraceParentHeader: aParent[:40]}, false},
+		{"a number", map[string]any{hooks.TraceParentHeader: int64(7), hooks.TraceStateHeader: "a=b"}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			before := tt.given[parentHeader]
+			before := tt.given[hooks.TraceParentHeader]
 			r := &recorder{outcomes: []hooks.Outcome{{Verdict: hooks.Drop}}}
 			o, err := new(Tracer).Wrap(r).Handle(t.Context(), hooks.Message{Headers: tt.given, MessageID: "m"})
 			if err != nil || o.Verdict != hooks.Drop || r.told[0].MessageID != "m" {
@@ -64,39 +64,39 @@ func TestAMessageWithoutATraceGetsANewOne(t *testing.T) {
 			got := r.told[0].Headers
 			if text, ok := before.([]byte); ok && tt.kept {
 				before = string(text)
-				got[parentHeader] = string(got[parentHeader].([]byte))
+				got[hooks.TraceParentHeader] = string(got[hooks.TraceParentHeader].([]byte))
 			}
-			if same := got[parentHeader] == before; same != tt.kept {
-				t.Errorf("the handler is told %v of a message with %v", got[parentHeader], before)
+			if same := got[hooks.TraceParentHeader] == before; same != tt.kept {
+				t.Errorf("the handler is told %v of a message with %v", got[hooks.TraceParentHeader], before)
 			}
-			if _, state := got[stateHeader]; !wellFormed(got[parentHeader]) || state && !tt.kept {
+			if _, state := got[hooks.TraceStateHeader]; !hasTrace(got[hooks.TraceParentHeader]) || state && !tt.kept {
 				t.Errorf("the handler is told %v", got)
 			}
 		})
 	}
 }
 
-func TestEveryNewTraceIsAnother(t *testing.T) {
+func TestTracer_NewTracesDiffer(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for range 10_000 {
 		p := newParent()
-		if seen[p[:36]] || !wellFormed(p) || !strings.HasSuffix(p, "-01") {
+		if seen[p[:36]] || !hasTrace(p) || !strings.HasSuffix(p, "-01") {
 			t.Fatalf("%s came again, or is none", p)
 		}
 		seen[p[:36]] = true
 	}
 }
 
-func TestABatchIsHandledAsABatch(t *testing.T) {
+func TestTracer_WrapsABatchAsABatch(t *testing.T) {
 	t.Parallel()
 	r := &batchRecorder{recorder{outcomes: []hooks.Outcome{{Verdict: hooks.Ack}, {Verdict: hooks.Drop}}}}
 	b, ok := new(Tracer).Wrap(r).(hooks.BatchHook)
 	if !ok {
 		t.Fatal("a handler that takes batches takes none any more")
 	}
-	got, err := b.HandleBatch(t.Context(), []hooks.Message{{MessageID: "1"}, {MessageID: "2", Headers: map[string]any{parentHeader: aParent}}})
-	if err != nil || len(got) != 2 || len(r.told) != 2 || !wellFormed(r.told[0].Headers[parentHeader]) || r.told[1].Headers[parentHeader] != aParent {
+	got, err := b.HandleBatch(t.Context(), []hooks.Message{{MessageID: "1"}, {MessageID: "2", Headers: map[string]any{hooks.TraceParentHeader: aParent}}})
+	if err != nil || len(got) != 2 || len(r.told) != 2 || !hasTrace(r.told[0].Headers[hooks.TraceParentHeader]) || r.told[1].Headers[hooks.TraceParentHeader] != aParent {
 		t.Errorf("got %v, %v; the handler was told %v", got, err, r.told)
 	}
 	if _, ok := new(Tracer).Wrap(&r.recorder).(hooks.BatchHook); ok {
@@ -121,11 +121,17 @@ func BenchmarkTracing(b *testing.B) {
 				for b.Loop() {
 					m := hooks.Message{Queue: "q", RoutingKey: "q", Headers: make(map[string]any)}
 					if parent != nil {
-						m.Headers[parentHeader] = parent
+						m.Headers[hooks.TraceParentHeader] = parent
 					}
 					h.Handle(ctx, m)
 				}
 			})
 		}
 	}
+}
+
+// hasTrace reports whether a header is a traceparent.
+func hasTrace(header any) bool {
+	parent, _ := hooks.TraceContext(map[string]any{hooks.TraceParentHeader: header})
+	return parent != ""
 }

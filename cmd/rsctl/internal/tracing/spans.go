@@ -22,9 +22,16 @@ type spanHook struct {
 
 var propagator propagation.TraceContext
 
+// extract adds the trace that headers bring along. What counts as one is said by
+// [hooks.TraceContext] alone, so that a handler and its span are in the same trace.
+func extract(ctx context.Context, given map[string]any) context.Context {
+	parent, state := hooks.TraceContext(given)
+	return propagator.Extract(ctx, propagation.MapCarrier{hooks.TraceParentHeader: parent, hooks.TraceStateHeader: state})
+}
+
 // Handle implements [hooks.Hook].
 func (h spanHook) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, error) {
-	parent := propagator.Extract(ctx, headers(m.Headers))
+	parent := extract(ctx, m.Headers)
 	span := h.start(parent, m.Queue, trace.WithAttributes(describeMessage(&m)...))
 	m.Headers = inside(span, m.Headers)
 	o, err := h.hook.Handle(ctx, m)
@@ -41,10 +48,14 @@ func (h spanHook) start(parent context.Context, queue string, options ...trace.S
 // ones alone: when the hook could not be run, the call is repeated, and must be
 // part of the message's trace again.
 func inside(span trace.Span, given map[string]any) map[string]any {
-	own := make(headers, len(given)+1)
+	carrier := propagation.MapCarrier{}
+	propagator.Inject(trace.ContextWithSpan(context.Background(), span), carrier)
+	own := make(map[string]any, len(given)+2)
 	maps.Copy(own, given)
-	delete(own, stateHeader)
-	propagator.Inject(trace.ContextWithSpan(context.Background(), span), own)
+	delete(own, hooks.TraceStateHeader)
+	for name, value := range carrier {
+		own[name] = value
+	}
 	return own
 }
 
@@ -69,7 +80,7 @@ func (h spanBatch) HandleBatch(ctx context.Context, ms []hooks.Message) ([]hooks
 
 func linksTo(ms []hooks.Message) (links []trace.Link) {
 	for i := range ms {
-		ctx := propagator.Extract(context.Background(), headers(ms[i].Headers))
+		ctx := extract(context.Background(), ms[i].Headers)
 		if sc := trace.SpanContextFromContext(ctx); sc.IsValid() {
 			links = append(links, trace.Link{SpanContext: sc, Attributes: []attribute.KeyValue{
 				attribute.String("messaging.message.id", ms[i].MessageID), attribute.Int("rsctl.attempt", ms[i].Attempt),
@@ -153,29 +164,4 @@ func end(span trace.Span, outcomes []hooks.Outcome, err error) {
 func fail(span trace.Span, kind, reason string) {
 	span.SetAttributes(attribute.String("error.type", kind))
 	span.SetStatus(codes.Error, reason)
-}
-
-// headers are those of a message, as a propagator takes them.
-type headers map[string]any
-
-// Get implements [propagation.TextMapCarrier].
-func (h headers) Get(key string) string {
-	switch v := h[key].(type) {
-	case string:
-		return v
-	case []byte:
-		return string(v)
-	}
-	return ""
-}
-
-// Set implements [propagation.TextMapCarrier].
-func (h headers) Set(key, value string) { h[key] = value }
-
-// Keys implements [propagation.TextMapCarrier].
-func (h headers) Keys() (names []string) {
-	for name := range h {
-		names = append(names, name)
-	}
-	return names
 }

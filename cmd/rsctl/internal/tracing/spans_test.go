@@ -38,11 +38,11 @@ func parentOf(s sdktrace.ReadOnlySpan) string {
 	return "00-" + s.SpanContext().TraceID().String() + "-" + s.SpanContext().SpanID().String() + "-" + s.SpanContext().TraceFlags().String()
 }
 
-func TestARunIsASpanInTheTraceOfItsMessage(t *testing.T) {
+func TestSpan_OfARunIsInTheTraceOfItsMessage(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewSpanRecorder()
 	r := &recorder{outcomes: []hooks.Outcome{{Verdict: hooks.Ack}}}
-	given := map[string]any{parentHeader: []byte(aParent), stateHeader: "vendor=a", "tenant": "x"}
+	given := map[string]any{hooks.TraceParentHeader: []byte(aParent), hooks.TraceStateHeader: "vendor=a", "tenant": "x"}
 	m := hooks.Message{
 		Queue: "orders", Exchange: "events", RoutingKey: "order.new", Attempt: 2, MessageID: "m-1",
 		CorrelationID: "c-1", Headers: maps.Clone(given), Body: []byte("12345"),
@@ -64,15 +64,15 @@ func TestARunIsASpanInTheTraceOfItsMessage(t *testing.T) {
 	if got := attributes(s.Attributes()); !maps.Equal(got, want) {
 		t.Errorf("attributes\n got %v\nwant %v", got, want)
 	}
-	if got := r.told[0].Headers; got[parentHeader] != parentOf(s) || got[stateHeader] != "vendor=a" || got["tenant"] != "x" {
+	if got := r.told[0].Headers; got[hooks.TraceParentHeader] != parentOf(s) || got[hooks.TraceStateHeader] != "vendor=a" || got["tenant"] != "x" {
 		t.Errorf("the handler was told %v, want the context of the span", got)
 	}
-	if string(m.Headers[parentHeader].([]byte)) != aParent {
+	if string(m.Headers[hooks.TraceParentHeader].([]byte)) != aParent {
 		t.Error("the headers of the message were changed")
 	}
 }
 
-func TestASpanSaysWhatHasComeOut(t *testing.T) {
+func TestSpan_SaysTheOutcome(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name       string
@@ -108,26 +108,26 @@ func TestASpanSaysWhatHasComeOut(t *testing.T) {
 	}
 }
 
-func TestAMessageThatIsNotSampledStaysSo(t *testing.T) {
+func TestSpan_OfAMessageThatIsNotSampledIsNot(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewSpanRecorder()
 	r := &recorder{outcomes: []hooks.Outcome{{Verdict: hooks.Ack}}}
 	unsampled := aParent[:53] + "00"
-	recording(spans).Wrap(r).Handle(t.Context(), hooks.Message{Queue: "q", Headers: map[string]any{parentHeader: unsampled}})
-	told, _ := r.told[0].Headers[parentHeader].(string)
-	if len(spans.Ended()) != 0 || !wellFormed(told) || told[:36] != unsampled[:36] || told[53:] != "00" {
+	recording(spans).Wrap(r).Handle(t.Context(), hooks.Message{Queue: "q", Headers: map[string]any{hooks.TraceParentHeader: unsampled}})
+	told, _ := r.told[0].Headers[hooks.TraceParentHeader].(string)
+	if len(spans.Ended()) != 0 || !hasTrace(told) || told[:36] != unsampled[:36] || told[53:] != "00" {
 		t.Errorf("%d spans; the handler was told %q", len(spans.Ended()), told)
 	}
 }
 
-func TestABatchIsOneSpanWithALinkToEachTrace(t *testing.T) {
+func TestSpan_OfABatchLinksToEachTrace(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewSpanRecorder()
 	r := &batchRecorder{recorder{outcomes: []hooks.Outcome{{Verdict: hooks.Ack}, {Verdict: hooks.Drop, Reason: "no"}, {Verdict: hooks.Ack}}}}
 	second := "00-" + aParent[4:35] + "0" + aParent[35:]
 	ms := []hooks.Message{
-		{Queue: "rows", MessageID: "1", Attempt: 1, Headers: map[string]any{parentHeader: aParent}},
-		{Queue: "rows", MessageID: "2", Attempt: 3, Headers: map[string]any{parentHeader: second}},
+		{Queue: "rows", MessageID: "1", Attempt: 1, Headers: map[string]any{hooks.TraceParentHeader: aParent}},
+		{Queue: "rows", MessageID: "2", Attempt: 3, Headers: map[string]any{hooks.TraceParentHeader: second}},
 		{Queue: "rows", MessageID: "3", Attempt: 1},
 	}
 	for range 2 { // as when the hook could not be run at first
@@ -148,7 +148,7 @@ func TestABatchIsOneSpanWithALinkToEachTrace(t *testing.T) {
 		t.Errorf("attributes %v, status %+v", got, s.Status())
 	}
 	for _, m := range r.told[3:] {
-		if m.Headers[parentHeader] != parentOf(s) {
+		if m.Headers[hooks.TraceParentHeader] != parentOf(s) {
 			t.Errorf("the handler was told %v, want the context of the batch", m.Headers)
 		}
 	}

@@ -162,6 +162,7 @@ func (s *Service) begin(drain, kill context.CancelCauseFunc) (start bool, err er
 	case s.drain != nil:
 		return false, errRanBefore
 	case s.stopped:
+		s.log.Info("stopped", "cause", errStopped.Error())
 		return false, nil
 	}
 	s.drain, s.kill = drain, kill

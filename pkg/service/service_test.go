@@ -3,6 +3,7 @@ package service_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -52,6 +53,9 @@ func parsed(t *testing.T, queues ...string) *spec.Spec {
 func ack(context.Context, hooks.Message) (hooks.Outcome, error) {
 	return hooks.Outcome{Verdict: hooks.Ack}, nil
 }
+
+// unique is a queue name that no other test, and no run of this one, uses.
+func unique(base string) string { return base + "-" + strings.ToLower(rand.Text()[:8]) }
 
 // one is the handler of one queue.
 func one(queue string, f hooks.Func) map[string]service.Handler {
@@ -135,12 +139,13 @@ func TestNew_LeavesItsSpecAsItIs(t *testing.T) {
 
 func TestRun_EndsWithItsContextAfterTheHandlers(t *testing.T) {
 	t.Parallel()
-	s := parsed(t, "name: run-drains, type: classic")
-	publish(s, "run-drains", "x")
+	queue := unique("run-drains")
+	s := parsed(t, "name: "+queue+", type: classic")
+	publish(s, queue, "x")
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
 	var called, release = make(chan error), make(chan struct{})
-	_, done := start(t, ctx, s, service.Options{Handlers: one("run-drains", func(ctx context.Context, _ hooks.Message) (hooks.Outcome, error) {
+	_, done := start(t, ctx, s, service.Options{Handlers: one(queue, func(ctx context.Context, _ hooks.Message) (hooks.Outcome, error) {
 		called <- nil
 		<-release
 		called <- ctx.Err()
@@ -155,17 +160,18 @@ func TestRun_EndsWithItsContextAfterTheHandlers(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Errorf("Run() = %v", err)
 	}
-	if n := ready(t, s, "run-drains"); n != 0 {
+	if n := ready(t, s, queue); n != 0 {
 		t.Errorf("%d messages are left, want the one to be acked", n)
 	}
 }
 
 func TestStop_EndsHandlersWithItsContext(t *testing.T) {
 	t.Parallel()
-	s := parsed(t, "name: stop-kills, type: classic")
-	publish(s, "stop-kills", "x")
+	queue := unique("stop-kills")
+	s := parsed(t, "name: "+queue+", type: classic")
+	publish(s, queue, "x")
 	called := make(chan struct{})
-	svc, done := start(t, t.Context(), s, service.Options{Handlers: one("stop-kills", func(ctx context.Context, _ hooks.Message) (hooks.Outcome, error) {
+	svc, done := start(t, t.Context(), s, service.Options{Handlers: one(queue, func(ctx context.Context, _ hooks.Message) (hooks.Outcome, error) {
 		close(called)
 		<-ctx.Done()
 		return hooks.Outcome{}, nil
@@ -181,7 +187,7 @@ func TestStop_EndsHandlersWithItsContext(t *testing.T) {
 	if of := <-done; of != err {
 		t.Errorf("Run() = %v, want what Stop returned: %v", of, err)
 	}
-	awaitReady(t, s, "stop-kills", 1) // the one of the ended handler
+	awaitReady(t, s, queue, 1) // the one of the ended handler
 	if err := svc.Run(t.Context()); err == nil {
 		t.Error("a second Run returned nil")
 	}
@@ -191,7 +197,7 @@ func TestStop_BeforeRunLetsNothingStart(t *testing.T) {
 	t.Parallel()
 	closed := closing{Func: ack, closed: make(chan struct{}, 1)}
 	svc, err := service.New(parsed(t, "name: stop-first, type: classic"), service.Options{
-		Handlers: map[string]service.Handler{"stop-first": {Hook: closed}},
+		Handlers: map[string]service.Handler{"stop-first": {Hook: closed}}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -221,17 +227,18 @@ func (c closing) Close() error {
 
 func TestRun_SurvivesAHandlerThatPanics(t *testing.T) {
 	t.Parallel()
-	s := parsed(t, "name: panics, type: quorum, max_attempts: 2, dead_letter: panics.dead")
-	publish(s, "panics", "x")
+	queue := unique("panics")
+	s := parsed(t, "name: "+queue+", type: quorum, max_attempts: 2, dead_letter: "+queue+".dead")
+	publish(s, queue, "x")
 	log := &lines{}
 	_, done := start(t, t.Context(), s, service.Options{
 		Drain: true, Log: slog.New(slog.NewTextHandler(log, nil)),
-		Handlers: one("panics", func(context.Context, hooks.Message) (hooks.Outcome, error) { panic("index out of range") }),
+		Handlers: one(queue, func(context.Context, hooks.Message) (hooks.Outcome, error) { panic("index out of range") }),
 	})
 	if err := <-done; err != nil {
 		t.Errorf("Run() = %v", err)
 	}
-	awaitReady(t, s, "panics.dead", 1)
+	awaitReady(t, s, queue+".dead", 1)
 	if n := strings.Count(log.String(), "handler panicked;"); n != 2 || !strings.Contains(log.String(), "service_test.go") {
 		t.Errorf("the log tells of %d panics, want 2 with their stack:\n%s", n, log)
 	}
@@ -239,18 +246,20 @@ func TestRun_SurvivesAHandlerThatPanics(t *testing.T) {
 
 func TestRun_RefusesAQueueOfAnotherType(t *testing.T) {
 	t.Parallel()
-	publish(parsed(t, "name: other-type, type: classic"), "other-type", "x")
-	s := parsed(t, "name: other-type, type: quorum")
-	_, done := start(t, t.Context(), s, service.Options{Handlers: one("other-type", ack)})
+	queue := unique("other-type")
+	publish(parsed(t, "name: "+queue+", type: classic"), queue, "x")
+	s := parsed(t, "name: "+queue+", type: quorum")
+	_, done := start(t, t.Context(), s, service.Options{Handlers: one(queue, ack)})
 	err := <-done
 	var start *service.StartError
-	if !errors.As(err, &start) || !strings.HasPrefix(err.Error(), `cannot start: queues.yaml:4:12: queue "other-type": conflict: `) {
+	if !errors.As(err, &start) || !strings.HasPrefix(err.Error(), fmt.Sprintf("cannot start: queues.yaml:4:12: queue %q: conflict: ", queue)) {
 		t.Errorf("Run() = %v, want a StartError with the conflict and its place", err)
 	}
 }
 
 func TestCheck_SaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
+	queue := unique("checked-here")
 	s := parsed(t, "name: checked, type: classic, handler: {exec: [./no-such-file]}")
 	svc, err := service.New(s, service.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -265,12 +274,12 @@ func TestCheck_SaysWhatIsMissing(t *testing.T) {
 			t.Errorf("Check() = %v, want a line with %s", err, want)
 		}
 	}
-	here := parsed(t, "name: checked-here, type: classic")
-	svc, err = service.New(here, service.Options{Handlers: one("checked-here", ack)})
+	here := parsed(t, "name: "+queue+", type: classic")
+	svc, err = service.New(here, service.Options{Handlers: one(queue, ack)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	publish(here, "checked-here")
+	publish(here, queue)
 	if err := svc.Check(t.Context()); err != nil {
 		t.Errorf("Check() of what is there = %v", err)
 	}
@@ -278,11 +287,12 @@ func TestCheck_SaysWhatIsMissing(t *testing.T) {
 
 func TestRun_WrapsEachHookAndTellsTheObserver(t *testing.T) {
 	t.Parallel()
-	s := parsed(t, "name: wrapped, type: classic")
-	publish(s, "wrapped", "x", "y")
+	queue := unique("wrapped")
+	s := parsed(t, "name: "+queue+", type: classic")
+	publish(s, queue, "x", "y")
 	seen := &counter{}
 	_, done := start(t, t.Context(), s, service.Options{
-		Handlers: one("wrapped", ack), Drain: true, Observer: seen,
+		Handlers: one(queue, ack), Drain: true, Observer: seen,
 		Wrap: func(h hooks.Hook) hooks.Hook {
 			return hooks.Func(func(ctx context.Context, m hooks.Message) (hooks.Outcome, error) {
 				seen.add("wrapped")

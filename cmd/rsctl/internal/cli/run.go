@@ -185,10 +185,11 @@ func consume(ctx context.Context, log *slog.Logger, st *stop, s *spec.Spec, name
 		return endError(err, f)
 	}
 	defer context.AfterFunc(st.work, func() { _ = svc.Stop(st.work) })() // Run returns its error
-	if err := svc.CheckHandlers(st.intake); err != nil && st.intake.Err() == nil {
+	if err := svc.CheckHandlers(st.intake); err != nil {
+		if st.intake.Err() != nil { // a stop has cut the look at the handlers; Run says so
+			err = svc.Run(st.intake)
+		}
 		return endError(err, f)
-	} else if err != nil { // the stop has cut the look at the handlers; Run says so
-		return endError(svc.Run(st.intake), f)
 	}
 	if os.Getpid() == 1 {
 		log.Warn("running as process 1: processes that handlers leave behind are not collected; start the container with an init")

@@ -41,7 +41,7 @@ func (s *settlement) report(f settle.Facts, steps []settle.Step) {
 
 // describeNext says in a few words what the steps do to the message.
 func describeNext(f settle.Facts, steps []settle.Step, p settle.Policy) string {
-	words := settle.Then(f, steps, p)
+	words := settle.Consequence(f, steps, p)
 	for _, s := range steps {
 		switch s := s.(type) {
 		case settle.Copy:

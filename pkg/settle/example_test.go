@@ -59,7 +59,7 @@ func ExampleRecover() {
 	facts := settle.Facts{Attempt: 1}
 	for _, failure := range []settle.Failure{settle.Stopped, settle.CopyImpossible} {
 		steps := settle.Recover(failure, facts, orders)
-		fmt.Printf("%s: %s\n", failure, settle.Then(facts, steps, orders))
+		fmt.Printf("%s: %s\n", failure, settle.Consequence(facts, steps, orders))
 	}
 	// Output:
 	// the shutdown has ended the handler: back in the queue, not counted

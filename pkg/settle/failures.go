@@ -84,7 +84,7 @@ func failureRows(failure Failure, p Policy) []FailureRow {
 	return rows
 }
 
-// afterFailure is [Then] for the steps of Recover.
+// afterFailure is [Consequence] for the steps of Recover.
 func afterFailure(f Facts, steps []Step, p Policy) string {
 	switch s := steps[0].(type) {
 	case HandBack:
@@ -94,5 +94,5 @@ func afterFailure(f Facts, steps []Step, p Policy) string {
 			return "comes back as the same attempt"
 		}
 	}
-	return Then(f, steps, p)
+	return Consequence(f, steps, p)
 }

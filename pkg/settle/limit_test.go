@@ -61,8 +61,8 @@ func TestTheWordsForAReturnKnowTheLimit(t *testing.T) {
 			t.Parallel()
 			p := settle.Policy{Queue: "orders", Type: settle.Quorum, Limit: tt.limit, OwnRoute: tt.route}
 			steps := settle.Decide(tt.facts, hooks.Outcome{Verdict: hooks.Retry}, p)
-			if got := settle.Then(tt.facts, steps, p); !strings.HasPrefix(got, tt.want) || strings.Contains(got, "drops") != strings.Contains(tt.want, "drops") {
-				t.Errorf("Then() = %q, want %q", got, tt.want)
+			if got := settle.Consequence(tt.facts, steps, p); !strings.HasPrefix(got, tt.want) || strings.Contains(got, "drops") != strings.Contains(tt.want, "drops") {
+				t.Errorf("Consequence() = %q, want %q", got, tt.want)
 			}
 		})
 	}

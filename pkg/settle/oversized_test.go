@@ -41,7 +41,7 @@ func TestDecideOversized(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got := DecideOversized(tt.p)
-			if then := Then(Facts{Attempt: 1}, got, tt.p); !reflect.DeepEqual(got, tt.want) || then != tt.then {
+			if then := Consequence(Facts{Attempt: 1}, got, tt.p); !reflect.DeepEqual(got, tt.want) || then != tt.then {
 				t.Errorf("got  %#v: %s\nwant %#v: %s", got, then, tt.want, tt.then)
 			}
 		})

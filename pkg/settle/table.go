@@ -107,7 +107,7 @@ func outcomeRows(answer hooks.Outcome, p Policy) []Row {
 	var rows []Row
 	for _, e := range endings(p, func(f Facts) ([]Step, string) {
 		steps := Decide(f, answer, p)
-		return steps, Then(f, steps, p)
+		return steps, Consequence(f, steps, p)
 	}) {
 		rows = append(rows, Row{nameOf(answer), e.when, e.facts, answer, e.steps, e.then})
 	}
@@ -154,7 +154,7 @@ func clampedRow(p Policy) (Row, bool) {
 	facts := Facts{Attempt: 1}
 	when := "more than " + inWords(p.Delay.Max)
 	steps := Decide(facts, answer, p)
-	return Row{"retry_after", when, facts, answer, steps, Then(facts, steps, p)}, true
+	return Row{"retry_after", when, facts, answer, steps, Consequence(facts, steps, p)}, true
 }
 
 // oversizedRow shows a body that no hook gets.
@@ -163,12 +163,12 @@ func oversizedRow(p Policy) (Row, bool) {
 		return Row{}, false
 	}
 	facts, steps := Facts{Attempt: 1}, DecideOversized(p)
-	return Row{"none", "a body over max_body", facts, hooks.Outcome{Verdict: hooks.Drop}, steps, Then(facts, steps, p)}, true
+	return Row{"none", "a body over max_body", facts, hooks.Outcome{Verdict: hooks.Drop}, steps, Consequence(facts, steps, p)}, true
 }
 
-// Then says in a few words what the steps, decided from f and p, lead to; docs,
+// Consequence says in a few words what the steps, decided from f and p, lead to; docs,
 // rsctl explain and the log use the same words.
-func Then(f Facts, steps []Step, p Policy) string {
+func Consequence(f Facts, steps []Step, p Policy) string {
 	for _, s := range steps {
 		switch s := s.(type) {
 		case Later:

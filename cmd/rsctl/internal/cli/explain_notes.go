@@ -161,7 +161,7 @@ func backoffNote(q *spec.Queue, b settle.Backoff) string {
 }
 
 func outageNote(q *spec.Queue) string {
-	d, capped := topology.Survives(q)
+	d, capped := topology.OutageBudget(q)
 	switch {
 	case q.Handler == nil, !capped:
 		return ""

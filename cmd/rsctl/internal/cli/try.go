@@ -95,7 +95,7 @@ type trial struct {
 
 // oversized says that the handler does not get a body of so many bytes.
 func (t trial) oversized(size int) error {
-	then := settle.Then(t.facts, settle.DecideOversized(t.policy), t.policy)
+	then := settle.Consequence(t.facts, settle.DecideOversized(t.policy), t.policy)
 	return &negative{fmt.Sprintf("the handler of queue %q would not be run: the body has %s, and max_body is %s; the message %s",
 		t.queue.Name, plural(size, "byte"), spec.FormatSize(t.queue.MaxBody), then), ""}
 }

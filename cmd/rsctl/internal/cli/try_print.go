@@ -69,7 +69,7 @@ func (t trial) doc(r result) tryJSON {
 	for _, s := range steps {
 		doc.Steps = append(doc.Steps, settle.Describe(s))
 	}
-	doc.Next = settle.Then(t.facts, steps, t.policy)
+	doc.Next = settle.Consequence(t.facts, steps, t.policy)
 	return doc
 }
 

@@ -8,18 +8,18 @@ import (
 	"github.com/rsctl/rsctl/pkg/spec"
 )
 
-// exactRetries bounds the loop of [Survives]; a back-off has long reached its
+// exactRetries bounds the loop of [OutageBudget]; a back-off has long reached its
 // limit, or the end of time, after that many retries.
 const exactRetries = 10_000
 
-// Survives returns how long a handler of q may fail before the first message is
+// OutageBudget returns how long a handler of q may fail before the first message is
 // spent: the least time from a message's first attempt to its last. It counts
 // the delays that the spec itself sets (backoff, and the server's own for
 // native), not those that a hook asks for, and not the time the hook takes.
 //
 // known is false when the spec sets no end: then no outage spends a message,
 // unless the server has a limit of its own.
-func Survives(q *spec.Queue) (d time.Duration, known bool) {
+func OutageBudget(q *spec.Queue) (d time.Duration, known bool) {
 	attempts := attempts(q)
 	if attempts == 0 {
 		return 0, false

@@ -9,7 +9,7 @@ import (
 	"github.com/rsctl/rsctl/pkg/topology"
 )
 
-func TestSurvives(t *testing.T) {
+func TestOutageBudget(t *testing.T) {
 	t.Parallel()
 	exponential := &spec.Backoff{Initial: time.Second, Factor: 2, Max: 10 * time.Second, Jitter: 0.5}
 	tests := []struct {
@@ -42,8 +42,8 @@ func TestSurvives(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			tt.queue.Name = "orders"
-			if got, known := topology.Survives(&tt.queue); got != tt.want || known != tt.known {
-				t.Errorf("Survives() = %v, %t; want %v, %t", got, known, tt.want, tt.known)
+			if got, known := topology.OutageBudget(&tt.queue); got != tt.want || known != tt.known {
+				t.Errorf("OutageBudget() = %v, %t; want %v, %t", got, known, tt.want, tt.known)
 			}
 		})
 	}

@@ -55,43 +55,45 @@ func (b *bench) numbered(queue string, n int) {
 
 func TestABatchIsOneCallAndASettlementForEachMessage(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	q := b.queue(settle.Classic, nil)
-	b.numbered(q, 96)
-	hook := recordBatches(ackAll)
-	var tp tap
-	cfg := b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Prefetch: 100, Batch: Batch{32, time.Hour}})
-	run := b.start(tp.through(b, cfg))
-	b.eventually("96 settlements", func() bool { return len(tp.settlements()) >= 96 })
-	if err := run.stop(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	if got := hook.sizes(); !slices.Equal(got, []int{32, 32, 32}) {
-		t.Errorf("calls with %v messages, want 32, 32 and 32", got)
-	}
-	if got := tp.settlements(); !slices.Equal(got, slices.Repeat([]string{"ack"}, 96)) {
-		t.Errorf("sent to the broker: %q, want 96 acks", got)
-	}
+	inMemory(t, func(t *testing.T, b *bench) {
+		q := b.queue(settle.Classic, nil)
+		b.numbered(q, 96)
+		hook := recordBatches(ackAll)
+		var tp tap
+		cfg := b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Prefetch: 100, Batch: Batch{32, time.Hour}})
+		run := b.start(tp.through(b, cfg))
+		b.eventually("96 settlements", func() bool { return len(tp.settlements()) >= 96 })
+		if err := run.stop(); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		if got := hook.sizes(); !slices.Equal(got, []int{32, 32, 32}) {
+			t.Errorf("calls with %v messages, want 32, 32 and 32", got)
+		}
+		if got := tp.settlements(); !slices.Equal(got, slices.Repeat([]string{"ack"}, 96)) {
+			t.Errorf("sent to the broker: %q, want 96 acks", got)
+		}
+	})
 }
 
 func TestABatchThatDoesNotFillRunsAfterItsWait(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	q := b.queue(settle.Classic, nil)
-	b.numbered(q, 6)
-	hook := recordBatches(ackAll)
-	cfg := b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Prefetch: 100, Batch: Batch{32, 300 * time.Millisecond}})
-	run, j := b.observed(cfg)
-	b.eventually("6 acks", func() bool { return j.endings()[EndedAck] == 6 })
-	if err := run.stop(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	hook.mu.Lock()
-	defer hook.mu.Unlock()
-	// In one call, unless the messages took longer than that to come.
-	if got := slices.Concat(hook.calls...); !slices.Equal(got, []string{"0", "1", "2", "3", "4", "5"}) {
-		t.Errorf("called with %q, want each message once", got)
-	}
+	inMemory(t, func(t *testing.T, b *bench) {
+		q := b.queue(settle.Classic, nil)
+		b.numbered(q, 6)
+		hook := recordBatches(ackAll)
+		cfg := b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Prefetch: 100, Batch: Batch{32, 300 * time.Millisecond}})
+		run, j := b.observed(cfg)
+		b.eventually("6 acks", func() bool { return j.endings()[EndedAck] == 6 })
+		if err := run.stop(); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		hook.mu.Lock()
+		defer hook.mu.Unlock()
+		// In one call, unless the messages took longer than that to come.
+		if got := slices.Concat(hook.calls...); !slices.Equal(got, []string{"0", "1", "2", "3", "4", "5"}) {
+			t.Errorf("called with %q, want each message once", got)
+		}
+	})
 }
 
 func TestEachMessageOfABatchIsSettledByItsOwnOutcome(t *testing.T) {
@@ -99,145 +101,150 @@ func TestEachMessageOfABatchIsSettledByItsOwnOutcome(t *testing.T) {
 	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			p := capped(b, kind, 2)
-			b.numbered(p.Queue, 6) // the last two fill the batch of what is retried
-			hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
-				var out []hooks.Outcome
-				for _, m := range ms {
-					verdict := hooks.Ack
-					if m.MessageID == "1" || m.MessageID == "2" && m.Attempt == 1 {
-						verdict = hooks.Retry
+			inMemory(t, func(t *testing.T, b *bench) {
+				p := capped(b, kind, 2)
+				b.numbered(p.Queue, 6) // the last two fill the batch of what is retried
+				hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
+					var out []hooks.Outcome
+					for _, m := range ms {
+						verdict := hooks.Ack
+						if m.MessageID == "1" || m.MessageID == "2" && m.Attempt == 1 {
+							verdict = hooks.Retry
+						}
+						out = append(out, hooks.Outcome{Verdict: verdict})
 					}
-					out = append(out, hooks.Outcome{Verdict: verdict})
+					return out, nil
+				})
+				// With a single active consumer the first message does not come alone.
+				cfg := b.config(Queue{Policy: p, Hook: hook, Prefetch: 8, Batch: Batch{4, time.Hour}, Consumer: Consumer{SingleActive: true}})
+				run := b.start(cfg)
+				if d := b.get(p.DeadLetter); d.MessageId != "1" {
+					t.Errorf("message %s was dead-lettered, want 1", d.MessageId)
 				}
-				return out, nil
+				if err := run.stop(); err != nil {
+					t.Errorf("Run() = %v", err)
+				}
+				hook.mu.Lock()
+				defer hook.mu.Unlock()
+				if first := hook.calls[0]; !slices.Equal(first, []string{"0", "1", "2", "3"}) {
+					t.Errorf("the first call has the messages %q", first)
+				}
+				again := slices.Sorted(slices.Values(slices.Concat(hook.calls[1:]...)))
+				if !slices.Equal(again, []string{"1", "2", "4", "5"}) {
+					t.Errorf("called again with %q, want 1 and 2, and the others", again)
+				}
+				if dead, left := b.ready(p.DeadLetter), b.ready(p.Queue); dead != 0 || left != 0 {
+					t.Errorf("%d more messages were dead-lettered, %d are left", dead, left)
+				}
 			})
-			// With a single active consumer the first message does not come alone.
-			cfg := b.config(Queue{Policy: p, Hook: hook, Prefetch: 8, Batch: Batch{4, time.Hour}, Consumer: Consumer{SingleActive: true}})
-			run := b.start(cfg)
-			if d := b.get(p.DeadLetter); d.MessageId != "1" {
-				t.Errorf("message %s was dead-lettered, want 1", d.MessageId)
-			}
-			if err := run.stop(); err != nil {
-				t.Errorf("Run() = %v", err)
-			}
-			hook.mu.Lock()
-			defer hook.mu.Unlock()
-			if first := hook.calls[0]; !slices.Equal(first, []string{"0", "1", "2", "3"}) {
-				t.Errorf("the first call has the messages %q", first)
-			}
-			again := slices.Sorted(slices.Values(slices.Concat(hook.calls[1:]...)))
-			if !slices.Equal(again, []string{"1", "2", "4", "5"}) {
-				t.Errorf("called again with %q, want 1 and 2, and the others", again)
-			}
-			if dead, left := b.ready(p.DeadLetter), b.ready(p.Queue); dead != 0 || left != 0 {
-				t.Errorf("%d more messages were dead-lettered, %d are left", dead, left)
-			}
 		})
 	}
 }
 
 func TestAnAnswerOfTheWrongLengthRetriesTheWholeBatch(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	p := capped(b, settle.Classic, 2)
-	b.numbered(p.Queue, 3)
-	hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
-		if ms[0].Attempt == 1 {
-			return []hooks.Outcome{{Verdict: hooks.Ack}, {Verdict: hooks.Ack}}, nil
+	inMemory(t, func(t *testing.T, b *bench) {
+		p := capped(b, settle.Classic, 2)
+		b.numbered(p.Queue, 3)
+		hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
+			if ms[0].Attempt == 1 {
+				return []hooks.Outcome{{Verdict: hooks.Ack}, {Verdict: hooks.Ack}}, nil
+			}
+			return ackAll(ms)
+		})
+		cfg := b.config(Queue{Policy: p, Hook: hook, Prefetch: 8, Batch: Batch{3, time.Minute}})
+		run := b.start(cfg)
+		b.eventually("two calls", func() bool { return len(hook.sizes()) == 2 })
+		if err := run.stop(); err != nil {
+			t.Errorf("Run() = %v", err)
 		}
-		return ackAll(ms)
+		if got := hook.sizes(); !slices.Equal(got, []int{3, 3}) {
+			t.Errorf("calls with %v messages, want 3 and 3", got)
+		}
+		if !b.log.has("malformed answer: 2 outcomes for 3 messages") {
+			t.Error("the log does not say what was wrong")
+		}
 	})
-	cfg := b.config(Queue{Policy: p, Hook: hook, Prefetch: 8, Batch: Batch{3, time.Minute}})
-	run := b.start(cfg)
-	b.eventually("two calls", func() bool { return len(hook.sizes()) == 2 })
-	if err := run.stop(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	if got := hook.sizes(); !slices.Equal(got, []int{3, 3}) {
-		t.Errorf("calls with %v messages, want 3 and 3", got)
-	}
-	if !b.log.has("malformed answer: 2 outcomes for 3 messages") {
-		t.Error("the log does not say what was wrong")
-	}
 }
 
 func TestADrainRunsABatchThatIsNotFullAtOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	q := b.queue(settle.Classic, nil)
-	hook := recordBatches(ackAll)
-	cfg := b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Prefetch: 8, Batch: Batch{8, time.Hour}})
-	var tp counts
-	cfg.Observer = &tp
-	run := b.start(cfg)
-	b.numbered(q, 4)
-	// Once the last has come in, the others are in the batch; it may be handed back.
-	b.eventually("the messages to be delivered", func() bool { return tp.received.Load() == 4 })
-	if err := run.stop(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	got := hook.sizes()
-	if len(got) != 1 || got[0] < 3 {
-		t.Fatalf("calls with %v messages, want one with all", got)
-	}
-	if n := b.ready(q); n != 4-got[0] {
-		t.Errorf("%d messages are left after a call with %d of 4", n, got[0])
-	}
+	inMemory(t, func(t *testing.T, b *bench) {
+		q := b.queue(settle.Classic, nil)
+		hook := recordBatches(ackAll)
+		cfg := b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Prefetch: 8, Batch: Batch{8, time.Hour}})
+		var tp counts
+		cfg.Observer = &tp
+		run := b.start(cfg)
+		b.numbered(q, 4)
+		// Once the last has come in, the others are in the batch; it may be handed back.
+		b.eventually("the messages to be delivered", func() bool { return tp.received.Load() == 4 })
+		if err := run.stop(); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		got := hook.sizes()
+		if len(got) != 1 || got[0] < 3 {
+			t.Fatalf("calls with %v messages, want one with all", got)
+		}
+		if n := b.ready(q); n != 4-got[0] {
+			t.Errorf("%d messages are left after a call with %d of 4", n, got[0])
+		}
+	})
 }
 
 func TestADrainHandsBackABatchThatFindsNoSlot(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	q := b.queue(settle.Classic, nil)
-	started, finish := make(chan struct{}, 8), make(chan struct{})
-	hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
-		started <- struct{}{}
-		<-finish
-		return ackAll(ms)
+	inMemory(t, func(t *testing.T, b *bench) {
+		q := b.queue(settle.Classic, nil)
+		started, finish := make(chan struct{}, 8), make(chan struct{})
+		hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
+			started <- struct{}{}
+			<-finish
+			return ackAll(ms)
+		})
+		b.numbered(q, 5)
+		run := b.start(b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Prefetch: 8, Batch: Batch{2, time.Hour}}))
+		<-started
+		b.eventually("all to be delivered", func() bool { return b.ready(q) == 0 })
+		run.drain()
+		b.eventually("the others to be handed back", func() bool { return b.ready(q) == 3 })
+		close(finish)
+		if err := run.wait(); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		if got := hook.sizes(); !slices.Equal(got, []int{2}) {
+			t.Errorf("calls with %v messages, want one with 2", got)
+		}
 	})
-	b.numbered(q, 5)
-	run := b.start(b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Prefetch: 8, Batch: Batch{2, time.Hour}}))
-	<-started
-	b.eventually("all to be delivered", func() bool { return b.ready(q) == 0 })
-	run.drain()
-	b.eventually("the others to be handed back", func() bool { return b.ready(q) == 3 })
-	close(finish)
-	if err := run.wait(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	if got := hook.sizes(); !slices.Equal(got, []int{2}) {
-		t.Errorf("calls with %v messages, want one with 2", got)
-	}
 }
 
 func TestABatchWaitsForAHookThatCannotBeRun(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	p := capped(b, settle.Quorum, 2)
-	b.numbered(p.Queue, 20)
-	var tries, acked atomic.Int64
-	hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
-		if tries.Add(1) <= 3 {
-			return nil, errGone
-		}
-		for _, m := range ms {
-			if m.Attempt != 1 {
-				t.Errorf("message %s is on attempt %d", m.MessageID, m.Attempt)
+	inMemory(t, func(t *testing.T, b *bench) {
+		p := capped(b, settle.Quorum, 2)
+		b.numbered(p.Queue, 20)
+		var tries, acked atomic.Int64
+		hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
+			if tries.Add(1) <= 3 {
+				return nil, errGone
 			}
+			for _, m := range ms {
+				if m.Attempt != 1 {
+					t.Errorf("message %s is on attempt %d", m.MessageID, m.Attempt)
+				}
+			}
+			acked.Add(int64(len(ms)))
+			return ackAll(ms)
+		})
+		run := b.start(b.config(Queue{Policy: p, Hook: hook, Concurrency: 2, Prefetch: 20, Batch: Batch{5, time.Second}}))
+		b.eventually("all messages to be acked", func() bool { return acked.Load() == 20 })
+		if err := run.stop(); err != nil {
+			t.Errorf("Run() = %v", err)
 		}
-		acked.Add(int64(len(ms)))
-		return ackAll(ms)
+		if n := b.ready(p.DeadLetter); n != 0 {
+			t.Errorf("%d messages were dead-lettered", n)
+		}
 	})
-	run := b.start(b.config(Queue{Policy: p, Hook: hook, Concurrency: 2, Prefetch: 20, Batch: Batch{5, time.Second}}))
-	b.eventually("all messages to be acked", func() bool { return acked.Load() == 20 })
-	if err := run.stop(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	if n := b.ready(p.DeadLetter); n != 0 {
-		t.Errorf("%d messages were dead-lettered", n)
-	}
 }
 
 // counts counts the deliveries that have come in.
@@ -251,30 +258,31 @@ func (c *counts) Observe(e Event) {
 
 func TestABatchThatOutlivesItsConnectionIsAckedOnItsRedelivery(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	q := b.queue(settle.Classic, nil)
-	b.numbered(q, 3)
-	started, finish := make(chan struct{}, 8), make(chan struct{})
-	hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
-		started <- struct{}{}
-		<-finish
-		return ackAll(ms)
+	inMemory(t, func(t *testing.T, b *bench) {
+		q := b.queue(settle.Classic, nil)
+		b.numbered(q, 3)
+		started, finish := make(chan struct{}, 8), make(chan struct{})
+		hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
+			started <- struct{}{}
+			<-finish
+			return ackAll(ms)
+		})
+		cfg := b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Prefetch: 8, Batch: Batch{3, time.Minute}})
+		conns := consumeConns(&cfg)
+		run := b.start(cfg)
+		<-started
+		_ = (<-conns).Close()
+		b.eventually("another consumer", func() bool { return b.ready(q) == 0 && b.log.count("msg=consuming") == 2 })
+		close(finish)
+		b.eventually("each message to be acked", func() bool { return b.log.count("acked without running the handler again: it has succeeded") == 3 })
+		if err := run.stop(); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		if got := hook.sizes(); !slices.Equal(got, []int{3}) {
+			t.Errorf("calls with %v messages, want one with 3", got)
+		}
+		if n := b.ready(q); n != 0 {
+			t.Errorf("%d messages are left", n)
+		}
 	})
-	cfg := b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Prefetch: 8, Batch: Batch{3, time.Minute}})
-	conns := consumeConns(&cfg)
-	run := b.start(cfg)
-	<-started
-	_ = (<-conns).Close()
-	b.eventually("another consumer", func() bool { return b.ready(q) == 0 && b.log.count("msg=consuming") == 2 })
-	close(finish)
-	b.eventually("each message to be acked", func() bool { return b.log.count("acked without running the handler again: it has succeeded") == 3 })
-	if err := run.stop(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	if got := hook.sizes(); !slices.Equal(got, []int{3}) {
-		t.Errorf("calls with %v messages, want one with 3", got)
-	}
-	if n := b.ready(q); n != 0 {
-		t.Errorf("%d messages are left", n)
-	}
 }

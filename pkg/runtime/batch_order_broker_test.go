@@ -91,28 +91,29 @@ func TestOrderedBatchesRunAKeyOneAtATimeAndInOrder(t *testing.T) {
 			t.Run(fmt.Sprintf("%s with %d keys", kind, keys), func(t *testing.T) {
 				t.Parallel()
 				const messages = 2000
-				b := newBench(t)
-				q := b.keyedQueue(kind, messages, keys)
-				h := &batchOrderHook{orderHook: newOrderHook()}
-				h.retries["500"], h.retries["501"], h.retries["1200"] = true, true, true
-				cfg := b.config(inBatches(q, kind, recordBatches(h.HandleBatch), Batch{16, 5 * time.Millisecond}))
-				var ends endings
-				cfg.Observer = &ends
-				run := b.start(cfg)
-				b.eventually("an ack of each message", func() bool { return ends.of("ack") == messages })
-				if err := run.stop(); err != nil {
-					t.Errorf("Run() = %v", err)
-				}
-				h.verdict(t, messages+3)
-				if lost, back := ends.of(EndedLost), ends.of(EndedHandedBack); lost+back != 0 {
-					t.Errorf("%d deliveries were lost and %d handed back, want none", lost, back)
-				}
-				if keys == 1 && h.several.Load() == 0 {
-					t.Error("no call had two messages of the only key")
-				}
-				if n := b.ready(q); n != 0 {
-					t.Errorf("%d messages are left", n)
-				}
+				inMemory(t, func(t *testing.T, b *bench) {
+					q := b.keyedQueue(kind, messages, keys)
+					h := &batchOrderHook{orderHook: newOrderHook()}
+					h.retries["500"], h.retries["501"], h.retries["1200"] = true, true, true
+					cfg := b.config(inBatches(q, kind, recordBatches(h.HandleBatch), Batch{16, 5 * time.Millisecond}))
+					var ends endings
+					cfg.Observer = &ends
+					run := b.start(cfg)
+					b.eventually("an ack of each message", func() bool { return ends.of("ack") == messages })
+					if err := run.stop(); err != nil {
+						t.Errorf("Run() = %v", err)
+					}
+					h.verdict(t, messages+3)
+					if lost, back := ends.of(EndedLost), ends.of(EndedHandedBack); lost+back != 0 {
+						t.Errorf("%d deliveries were lost and %d handed back, want none", lost, back)
+					}
+					if keys == 1 && h.several.Load() == 0 {
+						t.Error("no call had two messages of the only key")
+					}
+					if n := b.ready(q); n != 0 {
+						t.Errorf("%d messages are left", n)
+					}
+				})
 			})
 		}
 	}
@@ -121,25 +122,26 @@ func TestOrderedBatchesRunAKeyOneAtATimeAndInOrder(t *testing.T) {
 func TestOrderedBatchesKeepTheirOrderWhileTheHookCannotBeRun(t *testing.T) {
 	t.Parallel()
 	const messages = 300
-	b := newBench(t)
-	q := b.keyedQueue(settle.Quorum, messages, 5)
-	h := &batchOrderHook{orderHook: newOrderHook()}
-	var tries atomic.Int64
-	hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
-		if tries.Add(1) <= 3 {
-			return nil, errGone
+	inMemory(t, func(t *testing.T, b *bench) {
+		q := b.keyedQueue(settle.Quorum, messages, 5)
+		h := &batchOrderHook{orderHook: newOrderHook()}
+		var tries atomic.Int64
+		hook := recordBatches(func(ms []hooks.Message) ([]hooks.Outcome, error) {
+			if tries.Add(1) <= 3 {
+				return nil, errGone
+			}
+			return h.HandleBatch(ms)
+		})
+		cfg := b.config(inBatches(q, settle.Quorum, hook, Batch{16, 5 * time.Millisecond}))
+		var ends endings
+		cfg.Observer = &ends
+		run := b.start(cfg)
+		b.eventually("an ack of each message", func() bool { return ends.of("ack") == messages })
+		if err := run.stop(); err != nil {
+			t.Errorf("Run() = %v", err)
 		}
-		return h.HandleBatch(ms)
+		h.verdict(t, messages)
 	})
-	cfg := b.config(inBatches(q, settle.Quorum, hook, Batch{16, 5 * time.Millisecond}))
-	var ends endings
-	cfg.Observer = &ends
-	run := b.start(cfg)
-	b.eventually("an ack of each message", func() bool { return ends.of("ack") == messages })
-	if err := run.stop(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	h.verdict(t, messages)
 }
 
 // heldBatches is a hook that says when a call starts, and acks when finish is
@@ -156,78 +158,81 @@ func heldBatches() (hook *batchRecorder, started, finish chan struct{}) {
 
 func TestADrainHandsBackWhatWaitsForTheKeyOfABatch(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	q := b.keyedQueue(settle.Classic, 10, 1)
-	hook, started, finish := heldBatches()
-	cfg := b.config(inBatches(q, settle.Classic, hook, Batch{3, time.Hour}))
-	var ends endings
-	cfg.Observer = &ends
-	run := b.start(cfg)
-	<-started
-	b.eventually("the others to be delivered", func() bool { return ends.in() == 10 })
-	run.drain()
-	b.eventually("them to be handed back while the batch still runs", func() bool { return ends.of(EndedHandedBack) == 7 })
-	close(finish)
-	if err := run.wait(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	if got := hook.calls; len(got) != 1 || !slices.Equal(got[0], []string{"0", "1", "2"}) {
-		t.Errorf("called with %q, want one call with 0, 1 and 2", got)
-	}
-	if n := ends.of("ack"); n != 3 {
-		t.Errorf("%d acks, want 3", n)
-	}
+	inMemory(t, func(t *testing.T, b *bench) {
+		q := b.keyedQueue(settle.Classic, 10, 1)
+		hook, started, finish := heldBatches()
+		cfg := b.config(inBatches(q, settle.Classic, hook, Batch{3, time.Hour}))
+		var ends endings
+		cfg.Observer = &ends
+		run := b.start(cfg)
+		<-started
+		b.eventually("the others to be delivered", func() bool { return ends.in() == 10 })
+		run.drain()
+		b.eventually("them to be handed back while the batch still runs", func() bool { return ends.of(EndedHandedBack) == 7 })
+		close(finish)
+		if err := run.wait(); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		if got := hook.calls; len(got) != 1 || !slices.Equal(got[0], []string{"0", "1", "2"}) {
+			t.Errorf("called with %q, want one call with 0, 1 and 2", got)
+		}
+		if n := ends.of("ack"); n != 3 {
+			t.Errorf("%d acks, want 3", n)
+		}
+	})
 }
 
 func TestAKeyWaitsForABatchThatALostConnectionHasLeftRunning(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	q := b.keyedQueue(settle.Classic, 5, 1)
-	hook, started, finish := heldBatches()
-	cfg := b.config(inBatches(q, settle.Classic, hook, Batch{3, 10 * time.Millisecond}))
-	var ends endings
-	cfg.Observer = &ends
-	conns := consumeConns(&cfg)
-	run := b.start(cfg)
-	<-started
-	held := hook.sizes()[0]
-	b.eventually("each message to be delivered", func() bool { return ends.in() == 5 })
-	_ = (<-conns).Close()
-	b.eventually("each to be delivered again", func() bool { return ends.in() == 10 })
-	if n := len(started); n != 0 {
-		t.Errorf("%d batches were started beside the one that was left", n)
-	}
-	close(finish)
-	b.eventually("each to be acked", func() bool { return ends.of("ack") == 5 })
-	if err := run.stop(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	if n := b.log.count("acked without running the handler again: it has succeeded"); n != held {
-		t.Errorf("%d messages were acked without another run, want the %d of the batch that was left", n, held)
-	}
-	if seen := slices.Concat(hook.calls...); !slices.Equal(seen, []string{"0", "1", "2", "3", "4"}) {
-		t.Errorf("the handler saw %q, want each message once and in order", seen)
-	}
+	inMemory(t, func(t *testing.T, b *bench) {
+		q := b.keyedQueue(settle.Classic, 5, 1)
+		hook, started, finish := heldBatches()
+		cfg := b.config(inBatches(q, settle.Classic, hook, Batch{3, 10 * time.Millisecond}))
+		var ends endings
+		cfg.Observer = &ends
+		conns := consumeConns(&cfg)
+		run := b.start(cfg)
+		<-started
+		held := hook.sizes()[0]
+		b.eventually("each message to be delivered", func() bool { return ends.in() == 5 })
+		_ = (<-conns).Close()
+		b.eventually("each to be delivered again", func() bool { return ends.in() == 10 })
+		if n := len(started); n != 0 {
+			t.Errorf("%d batches were started beside the one that was left", n)
+		}
+		close(finish)
+		b.eventually("each to be acked", func() bool { return ends.of("ack") == 5 })
+		if err := run.stop(); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		if n := b.log.count("acked without running the handler again: it has succeeded"); n != held {
+			t.Errorf("%d messages were acked without another run, want the %d of the batch that was left", n, held)
+		}
+		if seen := slices.Concat(hook.calls...); !slices.Equal(seen, []string{"0", "1", "2", "3", "4"}) {
+			t.Errorf("the handler saw %q, want each message once and in order", seen)
+		}
+	})
 }
 
 func TestAQueueThatIsDeletedLeavesNothingWaitingForAKey(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	q := b.keyedQueue(settle.Classic, 10, 1)
-	hook, started, finish := heldBatches()
-	cfg := b.config(inBatches(q, settle.Classic, hook, Batch{3, time.Hour}))
-	var ends endings
-	cfg.Observer = &ends
-	run := b.start(cfg)
-	<-started
-	b.eventually("the others to be delivered", func() bool { return ends.in() == 10 })
-	b.delete(q)
-	b.eventually("those that wait to be given up", func() bool { return ends.of(EndedHandedBack)+ends.of(EndedLost) == 7 })
-	close(finish)
-	if err := run.stop(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	if got := hook.sizes(); !slices.Equal(got, []int{3}) {
-		t.Errorf("calls with %v messages, want one with 3", got)
-	}
+	inMemory(t, func(t *testing.T, b *bench) {
+		q := b.keyedQueue(settle.Classic, 10, 1)
+		hook, started, finish := heldBatches()
+		cfg := b.config(inBatches(q, settle.Classic, hook, Batch{3, time.Hour}))
+		var ends endings
+		cfg.Observer = &ends
+		run := b.start(cfg)
+		<-started
+		b.eventually("the others to be delivered", func() bool { return ends.in() == 10 })
+		b.delete(q)
+		b.eventually("those that wait to be given up", func() bool { return ends.of(EndedHandedBack)+ends.of(EndedLost) == 7 })
+		close(finish)
+		if err := run.stop(); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		if got := hook.sizes(); !slices.Equal(got, []int{3}) {
+			t.Errorf("calls with %v messages, want one with 3", got)
+		}
+	})
 }

@@ -163,66 +163,68 @@ func TestNothingIsKeptAtAClosedGateNearTheConsumerTimeout(t *testing.T) {
 
 func TestALongPauseHandsTheMessagesBackAndTheyRunAfterIt(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	q := b.queue(settle.Classic, nil)
-	const n = 20
-	for i := range n {
-		b.publish(q, amqp.Publishing{MessageId: fmt.Sprint(i)})
-	}
-	var there atomic.Bool
-	var acked atomic.Int64
-	hook := hooks.Func(func(context.Context, hooks.Message) (hooks.Outcome, error) {
-		if !there.Load() {
-			return hooks.Outcome{}, errGone
+	inMemory(t, func(t *testing.T, b *bench) {
+		q := b.queue(settle.Classic, nil)
+		const n = 20
+		for i := range n {
+			b.publish(q, amqp.Publishing{MessageId: fmt.Sprint(i)})
 		}
-		acked.Add(1)
-		return hooks.Outcome{Verdict: hooks.Ack}, nil
+		var there atomic.Bool
+		var acked atomic.Int64
+		hook := hooks.Func(func(context.Context, hooks.Message) (hooks.Outcome, error) {
+			if !there.Load() {
+				return hooks.Outcome{}, errGone
+			}
+			acked.Add(1)
+			return hooks.Outcome{Verdict: hooks.Ack}, nil
+		})
+		r := newRunner(b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Concurrency: 2, Prefetch: 10}))
+		r.consumers[0].breaker = r.consumers[0].newBreaker(breaker.Limits{Waiting: 300 * time.Millisecond, Probing: time.Hour})
+		intake, stop := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- r.run(intake, context.Background()) }()
+		b.eventually("all but the one that probes to be handed back", func() bool { return b.ready(q) == n-1 })
+		there.Store(true)
+		b.eventually("all to be acked", func() bool { return acked.Load() == n })
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("run() = %v", err)
+		}
+		if left := b.ready(q); left != 0 {
+			t.Errorf("%d messages are left", left)
+		}
+		if !b.log.has("queue paused for long") {
+			t.Error("the log does not say that the messages were handed back")
+		}
 	})
-	r := newRunner(b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Concurrency: 2, Prefetch: 10}))
-	r.consumers[0].breaker = r.consumers[0].newBreaker(breaker.Limits{Waiting: 300 * time.Millisecond, Probing: time.Hour})
-	intake, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- r.run(intake, context.Background()) }()
-	b.eventually("all but the one that probes to be handed back", func() bool { return b.ready(q) == n-1 })
-	there.Store(true)
-	b.eventually("all to be acked", func() bool { return acked.Load() == n })
-	stop()
-	if err := <-done; err != nil {
-		t.Errorf("run() = %v", err)
-	}
-	if left := b.ready(q); left != 0 {
-		t.Errorf("%d messages are left", left)
-	}
-	if !b.log.has("queue paused for long") {
-		t.Error("the log does not say that the messages were handed back")
-	}
 }
 
 func TestAFailingHookSpendsNoAttemptWhileItsQueueIsPaused(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	p := capped(b, settle.Quorum, 6) // more than the four failures, whichever messages they fall on
-	const n = 30
-	for i := range n {
-		b.publish(p.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
-	}
-	var failing, calls atomic.Int64
-	hook := hooks.Func(func(context.Context, hooks.Message) (hooks.Outcome, error) {
-		calls.Add(1)
-		if failing.Add(1) <= 4 { // 3 trip the breaker and a probe fails
-			return hooks.Outcome{Verdict: hooks.Retry, Reason: "503"}, nil
+	inMemory(t, func(t *testing.T, b *bench) {
+		p := capped(b, settle.Quorum, 6) // more than the four failures, whichever messages they fall on
+		const n = 30
+		for i := range n {
+			b.publish(p.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
 		}
-		return hooks.Outcome{Verdict: hooks.Ack}, nil
+		var failing, calls atomic.Int64
+		hook := hooks.Func(func(context.Context, hooks.Message) (hooks.Outcome, error) {
+			calls.Add(1)
+			if failing.Add(1) <= 4 { // 3 trip the breaker and a probe fails
+				return hooks.Outcome{Verdict: hooks.Retry, Reason: "503"}, nil
+			}
+			return hooks.Outcome{Verdict: hooks.Ack}, nil
+		})
+		run := b.start(b.config(Queue{Policy: p, Hook: hook, Concurrency: 1, Prefetch: 10, Breaker: Breaker{3, 500 * time.Millisecond}}))
+		b.eventually("all messages to be settled", func() bool { return calls.Load() == n+4 })
+		if err := run.stop(); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		if !b.log.has("handler fails every time; queue paused") || !b.log.has("handler still fails; queue stays paused") {
+			t.Error("the log does not say that the queue was paused, twice")
+		}
+		if left := b.ready(p.Queue); left != 0 {
+			t.Errorf("%d messages are left", left)
+		}
 	})
-	run := b.start(b.config(Queue{Policy: p, Hook: hook, Concurrency: 1, Prefetch: 10, Breaker: Breaker{3, 500 * time.Millisecond}}))
-	b.eventually("all messages to be settled", func() bool { return calls.Load() == n+4 })
-	if err := run.stop(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	if !b.log.has("handler fails every time; queue paused") || !b.log.has("handler still fails; queue stays paused") {
-		t.Error("the log does not say that the queue was paused, twice")
-	}
-	if left := b.ready(p.Queue); left != 0 {
-		t.Errorf("%d messages are left", left)
-	}
 }

@@ -33,24 +33,25 @@ func TestALostConnectionCostsAnAttemptOnAQuorumQueueOnly(t *testing.T) {
 	for kind, want := range map[settle.Type]int{settle.Classic: 1, settle.Quorum: 2} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			px := newProxy(t, b.url)
-			p := capped(b, kind, 5)
-			b.publish(p.Queue, amqp.Publishing{}) // no id: a lost ack is not remembered
-			hook := newHeldHook()
-			run := b.start(px.through(b.config(Queue{Policy: p, Hook: hook, Concurrency: 2})))
-			<-hook.started
-			px.cut()
-			if again := <-hook.started; again.Attempt != want {
-				t.Errorf("after the connection was lost it is attempt %d, want %d", again.Attempt, want)
-			}
-			close(hook.release)
-			if err := run.stop(); err != nil {
-				t.Errorf("Run() = %v", err)
-			}
-			if n := b.ready(p.Queue); n != 0 {
-				t.Errorf("%d messages came back", n)
-			}
+			inMemory(t, func(t *testing.T, b *bench) {
+				px := newProxy(b)
+				p := capped(b, kind, 5)
+				b.publish(p.Queue, amqp.Publishing{}) // no id: a lost ack is not remembered
+				hook := newHeldHook()
+				run := b.start(px.through(b.config(Queue{Policy: p, Hook: hook, Concurrency: 2})))
+				<-hook.started
+				px.cut()
+				if again := <-hook.started; again.Attempt != want {
+					t.Errorf("after the connection was lost it is attempt %d, want %d", again.Attempt, want)
+				}
+				close(hook.release)
+				if err := run.stop(); err != nil {
+					t.Errorf("Run() = %v", err)
+				}
+				if n := b.ready(p.Queue); n != 0 {
+					t.Errorf("%d messages came back", n)
+				}
+			})
 		})
 	}
 }
@@ -64,63 +65,65 @@ func TestAHandBackCostsAnAttemptOnAQuorumQueueBefore43Only(t *testing.T) {
 	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			p := capped(b, kind, 5)
-			const n = 6
-			for i := range n {
-				b.publish(p.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
-			}
-			first := newHeldHook()
-			cfg := b.config(Queue{Policy: p, Hook: first, Concurrency: 1, Prefetch: n})
-			cfg.ShutdownTimeout = handsBackSoon
-			run := b.start(cfg)
-			<-first.started
-			b.eventually("the others to be prefetched", func() bool { return b.ready(p.Queue) == 0 })
-			run.drain()
-			b.eventually("the others to be handed back", func() bool { return b.ready(p.Queue) == n-1 })
-			close(first.release)
-			if err := run.stop(); err != nil {
-				t.Errorf("Run() = %v", err)
-			}
-			second := &recorder{reply: always(hooks.Ack)}
-			run = b.start(b.config(Queue{Policy: p, Hook: second}))
-			attempts := map[int]int{}
-			for _, c := range b.settled(run, second, n-1) {
-				attempts[c.Attempt]++
-			}
-			want := 1
-			if kind == settle.Quorum && !b.since(4, 3) {
-				want = 2
-			}
-			if attempts[want] != n-1 {
-				t.Errorf("the messages that were handed back came as attempts %v, want all as attempt %d", attempts, want)
-			}
+			inMemory(t, func(t *testing.T, b *bench) {
+				p := capped(b, kind, 5)
+				const n = 6
+				for i := range n {
+					b.publish(p.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
+				}
+				first := newHeldHook()
+				cfg := b.config(Queue{Policy: p, Hook: first, Concurrency: 1, Prefetch: n})
+				cfg.ShutdownTimeout = handsBackSoon
+				run := b.start(cfg)
+				<-first.started
+				b.eventually("the others to be prefetched", func() bool { return b.ready(p.Queue) == 0 })
+				run.drain()
+				b.eventually("the others to be handed back", func() bool { return b.ready(p.Queue) == n-1 })
+				close(first.release)
+				if err := run.stop(); err != nil {
+					t.Errorf("Run() = %v", err)
+				}
+				second := &recorder{reply: always(hooks.Ack)}
+				run = b.start(b.config(Queue{Policy: p, Hook: second}))
+				attempts := map[int]int{}
+				for _, c := range b.settled(run, second, n-1) {
+					attempts[c.Attempt]++
+				}
+				want := 1
+				if kind == settle.Quorum && !b.since(4, 3) {
+					want = 2
+				}
+				if attempts[want] != n-1 {
+					t.Errorf("the messages that were handed back came as attempts %v, want all as attempt %d", attempts, want)
+				}
+			})
 		})
 	}
 }
 
 func TestACopyGoesToTheEndOfItsQueue(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	p := capped(b, settle.Classic, 3)
-	for _, id := range []string{"a", "b", "c"} {
-		b.publish(p.Queue, amqp.Publishing{MessageId: id})
-	}
-	hook := &recorder{reply: func(m hooks.Message) hooks.Outcome {
-		if m.MessageID == "a" && m.Attempt == 1 {
-			return hooks.Outcome{Verdict: hooks.Retry}
+	inMemory(t, func(t *testing.T, b *bench) {
+		p := capped(b, settle.Classic, 3)
+		for _, id := range []string{"a", "b", "c"} {
+			b.publish(p.Queue, amqp.Publishing{MessageId: id})
 		}
-		return hooks.Outcome{Verdict: hooks.Ack}
-	}}
-	run := b.start(b.config(Queue{Policy: p, Hook: hook, Prefetch: 1}))
-	calls := b.settled(run, hook, 4)
-	var order string
-	for _, c := range calls {
-		order += c.MessageID
-	}
-	if order != "abca" {
-		t.Errorf("the messages ran in the order %s, want abca", order)
-	}
+		hook := &recorder{reply: func(m hooks.Message) hooks.Outcome {
+			if m.MessageID == "a" && m.Attempt == 1 {
+				return hooks.Outcome{Verdict: hooks.Retry}
+			}
+			return hooks.Outcome{Verdict: hooks.Ack}
+		}}
+		run := b.start(b.config(Queue{Policy: p, Hook: hook, Prefetch: 1}))
+		calls := b.settled(run, hook, 4)
+		var order string
+		for _, c := range calls {
+			order += c.MessageID
+		}
+		if order != "abca" {
+			t.Errorf("the messages ran in the order %s, want abca", order)
+		}
+	})
 }
 
 // The server moves a quorum queue's spent message by itself, and does not see

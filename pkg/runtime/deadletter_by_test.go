@@ -79,52 +79,54 @@ func TestARememberedAckWaitsForNoSlot(t *testing.T) {
 	for _, batch := range []int{0, 2} {
 		t.Run(fmt.Sprintf("batches of %d", batch), func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			p := capped(b, settle.Quorum, 2)
-			b.publish(p.Queue, amqp.Publishing{MessageId: "m"})
-			hook := &recorder{reply: always(hooks.Ack)}
-			b.giveBack(p.Queue)
-			c, d := b.received(Queue{Policy: p, Hook: hook, Concurrency: 1, Prefetch: 2, Batch: Batch{Size: batch, Wait: time.Hour}}, nil)
-			if !d.Redelivered || !c.lost.Remember(&d.Delivery) {
-				t.Fatal("not a redelivery with an ack to remember")
-			}
-			j := &journal{}
-			c.obs = j
-			c.slots <- struct{}{} // for ever
-			st := lifetimes{t.Context(), t.Context()}
-			if batch > 0 {
-				r := batchReader{c, st, d.sub, keyorder.NewCollector[*delivery](c.q.Batch.Size, c.q.Batch.Wait)}
-				r.collect(c.receive(d.sub, d.Delivery))
-			} else {
-				c.take(st, c.receive(d.sub, d.Delivery))
-			}
-			d.sub.end(errChannelClosed)
-			if ends := told[Settled](j); len(ends) != 1 || ends[0].Ending != EndedAck || len(hook.seen()) != 0 {
-				t.Errorf("it ended with %v after %d runs, want an ack alone", ends, len(hook.seen()))
-			}
+			inMemory(t, func(t *testing.T, b *bench) {
+				p := capped(b, settle.Quorum, 2)
+				b.publish(p.Queue, amqp.Publishing{MessageId: "m"})
+				hook := &recorder{reply: always(hooks.Ack)}
+				b.giveBack(p.Queue)
+				c, d := b.received(Queue{Policy: p, Hook: hook, Concurrency: 1, Prefetch: 2, Batch: Batch{Size: batch, Wait: time.Hour}}, nil)
+				if !d.Redelivered || !c.lost.Remember(&d.Delivery) {
+					t.Fatal("not a redelivery with an ack to remember")
+				}
+				j := &journal{}
+				c.obs = j
+				c.slots <- struct{}{} // for ever
+				st := lifetimes{t.Context(), t.Context()}
+				if batch > 0 {
+					r := batchReader{c, st, d.sub, keyorder.NewCollector[*delivery](c.q.Batch.Size, c.q.Batch.Wait)}
+					r.collect(c.receive(d.sub, d.Delivery))
+				} else {
+					c.take(st, c.receive(d.sub, d.Delivery))
+				}
+				d.sub.end(errChannelClosed)
+				if ends := told[Settled](j); len(ends) != 1 || ends[0].Ending != EndedAck || len(hook.seen()) != 0 {
+					t.Errorf("it ended with %v after %d runs, want an ack alone", ends, len(hook.seen()))
+				}
+			})
 		})
 	}
 }
 
 func TestWhatIsHandedBackIsAckedWhenItHasSucceeded(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	p := capped(b, settle.Quorum, 2)
-	b.publish(p.Queue, amqp.Publishing{MessageId: "m"})
-	b.giveBack(p.Queue)
-	c, d := b.received(Queue{Policy: p, Concurrency: 1, Prefetch: 1}, nil)
-	j := &journal{}
-	c.obs = j
-	d = c.receive(d.sub, d.Delivery)
-	c.lost.Remember(&d.Delivery) // its handler ends while the redelivery waits
-	stopped, stop := context.WithCancel(t.Context())
-	stop()
-	c.conclude(lifetimes{stopped, t.Context()}, d, hooks.Outcome{}, false)
-	c.release(d)
-	d.sub.end(errChannelClosed)
-	if ends := told[Settled](j); len(ends) != 1 || ends[0].Ending != EndedAck {
-		t.Errorf("it ended with %v, want an ack", ends)
-	}
+	inMemory(t, func(t *testing.T, b *bench) {
+		p := capped(b, settle.Quorum, 2)
+		b.publish(p.Queue, amqp.Publishing{MessageId: "m"})
+		b.giveBack(p.Queue)
+		c, d := b.received(Queue{Policy: p, Concurrency: 1, Prefetch: 1}, nil)
+		j := &journal{}
+		c.obs = j
+		d = c.receive(d.sub, d.Delivery)
+		c.lost.Remember(&d.Delivery) // its handler ends while the redelivery waits
+		stopped, stop := context.WithCancel(t.Context())
+		stop()
+		c.conclude(lifetimes{stopped, t.Context()}, d, hooks.Outcome{}, false)
+		c.release(d)
+		d.sub.end(errChannelClosed)
+		if ends := told[Settled](j); len(ends) != 1 || ends[0].Ending != EndedAck {
+			t.Errorf("it ended with %v, want an ack", ends)
+		}
+	})
 }
 
 // giveBack makes the next delivery of queue a redelivery.

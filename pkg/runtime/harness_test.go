@@ -6,17 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 	"go.uber.org/goleak"
 
 	"github.com/rsctl/rsctl/pkg/hooks"
+	"github.com/rsctl/rsctl/pkg/runtime/internal/membroker"
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
@@ -44,25 +47,32 @@ func brokerURL(t *testing.T) string {
 	return url
 }
 
-// bench is a broker seen by one test, with queues of its own.
+// bench is a broker, real or in memory, seen by one test, with queues of its own.
 type bench struct {
-	t    *testing.T
-	url  string
-	conn *amqp.Connection
-	ch   *amqp.Channel
-	log  *syncBuffer
+	t       *testing.T
+	url     string
+	network func(network, addr string) (net.Conn, error)
+	conn    *amqp.Connection
+	ch      *amqp.Channel
+	log     *syncBuffer
 }
 
 var queueSeq atomic.Int64
 
+// newBench is on the real broker: for tests of what the server does.
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	url := brokerURL(t)
-	conn, err := amqp.Dial(url)
+	return newBenchOn(t, brokerURL(t), amqp.DefaultDial(patience))
+}
+
+func newBenchOn(t *testing.T, url string, network func(network, addr string) (net.Conn, error)) *bench {
+	t.Helper()
+	b := &bench{t: t, url: url, network: network, log: &syncBuffer{}}
+	conn, err := b.connect(amqp.Config{})
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}
-	b := &bench{t: t, url: url, conn: conn, log: &syncBuffer{}}
+	b.conn = conn
 	b.ch = b.channel()
 	t.Cleanup(func() {
 		_ = conn.Close()
@@ -71,6 +81,32 @@ func newBench(t *testing.T) *bench {
 		}
 	})
 	return b
+}
+
+// inMemory runs a test of what the runtime does, in virtual time and on a broker
+// in memory of each series that counts in a way of its own.
+func inMemory(t *testing.T, test func(t *testing.T, b *bench)) {
+	t.Helper()
+	for _, s := range []membroker.Series{membroker.V310, membroker.V40, membroker.V43} {
+		t.Run(fmt.Sprintf("%d.%d", s.Major, s.Minor), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				broker := membroker.New(s)
+				t.Cleanup(broker.Close)
+				test(t, newBenchOn(t, membroker.URL, broker.Connect))
+			})
+		})
+	}
+}
+
+func (b *bench) connect(cfg amqp.Config) (*amqp.Connection, error) {
+	if cfg.Dial == nil {
+		cfg.Dial = b.network
+	}
+	if cfg.Heartbeat == 0 {
+		cfg.Heartbeat = 10 * time.Second
+	}
+	return amqp.DialConfig(b.url, cfg)
 }
 
 func (b *bench) channel() *amqp.Channel {
@@ -103,7 +139,7 @@ func (b *bench) declare(name string, kind settle.Type, args amqp.Table) {
 }
 
 func (b *bench) delete(name string) {
-	conn, err := amqp.Dial(b.url)
+	conn, err := b.connect(amqp.Config{})
 	if err != nil {
 		b.t.Errorf("connect to delete %s: %v", name, err)
 		return
@@ -182,10 +218,7 @@ func (b *bench) config(queues ...Queue) Config {
 	}
 	return Config{
 		Dial: func(_ context.Context, purpose string) (*amqp.Connection, error) {
-			return amqp.DialConfig(b.url, amqp.Config{
-				Heartbeat:  10 * time.Second,
-				Properties: amqp.Table{"connection_name": b.t.Name() + "/" + purpose},
-			})
+			return b.connect(amqp.Config{Properties: amqp.Table{"connection_name": b.t.Name() + "/" + purpose}})
 		},
 		Queues: queues,
 		Log:    slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug})),

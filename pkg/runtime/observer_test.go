@@ -92,28 +92,29 @@ func TestAnObserverSeesEveryDeliveryEndOnce(t *testing.T) {
 	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			p := capped(b, kind, attempts)
-			for _, body := range []string{"ack", "ack", "drop", "retry", "fail"} {
-				b.publish(p.Queue, amqp.Publishing{Body: []byte(body), Timestamp: time.Now()})
-			}
-			hook := &recorder{reply: byBody}
-			run, j := b.observed(b.config(Queue{Policy: p, Hook: hook}))
-			b.eventually("both spent messages", func() bool { return b.ready(p.DeadLetter) >= 2 })
-			b.eventually("every settlement", func() bool { return len(told[Settled](j)) == 9 })
-			if err := run.stop(); err != nil {
-				t.Errorf("Run() = %v", err)
-			}
-			j.balanced(t)
-			got := j.endings()
-			if got[EndedAck] != 2 || got[EndedDrop] != 1 || got[EndedRetry] != 2*attempts || len(got) != 3 {
-				t.Errorf("endings %v, want 2 acks, 1 drop and %d retries", got, 2*attempts)
-			}
-			if n := spentOf(j); n != 2 {
-				t.Errorf("%d messages are spent, want 2", n)
-			}
-			checkAttempts(t, j, attempts)
-			checkCopies(t, j, kind, attempts)
+			inMemory(t, func(t *testing.T, b *bench) {
+				p := capped(b, kind, attempts)
+				for _, body := range []string{"ack", "ack", "drop", "retry", "fail"} {
+					b.publish(p.Queue, amqp.Publishing{Body: []byte(body), Timestamp: time.Now()})
+				}
+				hook := &recorder{reply: byBody}
+				run, j := b.observed(b.config(Queue{Policy: p, Hook: hook}))
+				b.eventually("both spent messages", func() bool { return b.ready(p.DeadLetter) >= 2 })
+				b.eventually("every settlement", func() bool { return len(told[Settled](j)) == 9 })
+				if err := run.stop(); err != nil {
+					t.Errorf("Run() = %v", err)
+				}
+				j.balanced(t)
+				got := j.endings()
+				if got[EndedAck] != 2 || got[EndedDrop] != 1 || got[EndedRetry] != 2*attempts || len(got) != 3 {
+					t.Errorf("endings %v, want 2 acks, 1 drop and %d retries", got, 2*attempts)
+				}
+				if n := spentOf(j); n != 2 {
+					t.Errorf("%d messages are spent, want 2", n)
+				}
+				checkAttempts(t, j, attempts)
+				checkCopies(t, j, kind, attempts)
+			})
 		})
 	}
 }
@@ -164,116 +165,120 @@ func checkCopies(t *testing.T, j *journal, kind settle.Type, attempts int) {
 
 func TestAnObserverSeesACopyThatIsReturned(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	p := b.plain()
-	p.MaxAttempts, p.DeadLetter = 1, b.name() // which nobody declares
-	b.publish(p.Queue, amqp.Publishing{Body: []byte("retry")})
-	run, j := b.observed(b.config(Queue{Policy: p, Hook: &recorder{reply: byBody}}))
-	b.eventually("the copy to come back", func() bool { return len(told[CopyEnded](j)) > 0 })
-	if err := run.stop(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	j.balanced(t)
-	if got := told[CopyEnded](j)[0]; got != (CopyEnded{p.Queue, settle.ForDeadLetter, CopyReturned}) {
-		t.Errorf("got %+v", got)
-	}
-	if n := spentOf(j); n != 0 {
-		t.Errorf("%d messages are told as spent, although none has left its queue", n)
-	}
+	inMemory(t, func(t *testing.T, b *bench) {
+		p := b.plain()
+		p.MaxAttempts, p.DeadLetter = 1, b.name() // which nobody declares
+		b.publish(p.Queue, amqp.Publishing{Body: []byte("retry")})
+		run, j := b.observed(b.config(Queue{Policy: p, Hook: &recorder{reply: byBody}}))
+		b.eventually("the copy to come back", func() bool { return len(told[CopyEnded](j)) > 0 })
+		if err := run.stop(); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		j.balanced(t)
+		if got := told[CopyEnded](j)[0]; got != (CopyEnded{p.Queue, settle.ForDeadLetter, CopyReturned}) {
+			t.Errorf("got %+v", got)
+		}
+		if n := spentOf(j); n != 0 {
+			t.Errorf("%d messages are told as spent, although none has left its queue", n)
+		}
+	})
 }
 
 func TestAnObserverSeesHeldCopies(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	p := b.real(shortly(tablePolicy(settle.Classic, 3, "timer"), replayDelay))
-	b.publish(p.Queue, amqp.Publishing{})
-	hook := &recorder{reply: func(m hooks.Message) hooks.Outcome {
-		if m.Attempt == 1 {
-			return hooks.Outcome{Verdict: hooks.RetryAfter, Delay: replayDelay}
+	inMemory(t, func(t *testing.T, b *bench) {
+		p := b.real(shortly(tablePolicy(settle.Classic, 3, "timer"), replayDelay))
+		b.publish(p.Queue, amqp.Publishing{})
+		hook := &recorder{reply: func(m hooks.Message) hooks.Outcome {
+			if m.Attempt == 1 {
+				return hooks.Outcome{Verdict: hooks.RetryAfter, Delay: replayDelay}
+			}
+			return hooks.Outcome{Verdict: hooks.Ack}
+		}}
+		run, j := b.observed(b.config(Queue{Policy: p, Hook: hook}))
+		b.eventually("the ack", func() bool { return j.endings()[EndedAck] == 1 })
+		if err := run.stop(); err != nil {
+			t.Errorf("Run() = %v", err)
 		}
-		return hooks.Outcome{Verdict: hooks.Ack}
-	}}
-	run, j := b.observed(b.config(Queue{Policy: p, Hook: hook}))
-	b.eventually("the ack", func() bool { return j.endings()[EndedAck] == 1 })
-	if err := run.stop(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	j.balanced(t)
-	if n := len(told[CopyHeld](j)); n != 1 || j.endings()[EndedRetryAfter] != 1 {
-		t.Errorf("%d copies were held, endings %v; want one and a retry_after", n, j.endings())
-	}
-	// What was held in the process goes out as a plain retry when it is due.
-	if c := told[CopyEnded](j); len(c) != 1 || c[0] != (CopyEnded{p.Queue, settle.ForRetry, CopyConfirmed}) {
-		t.Errorf("copies %v, want one retry", c)
-	}
+		j.balanced(t)
+		if n := len(told[CopyHeld](j)); n != 1 || j.endings()[EndedRetryAfter] != 1 {
+			t.Errorf("%d copies were held, endings %v; want one and a retry_after", n, j.endings())
+		}
+		// What was held in the process goes out as a plain retry when it is due.
+		if c := told[CopyEnded](j); len(c) != 1 || c[0] != (CopyEnded{p.Queue, settle.ForRetry, CopyConfirmed}) {
+			t.Errorf("copies %v, want one retry", c)
+		}
+	})
 }
 
 func TestAnObserverSeesAQueuePause(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	p := b.plain()
-	b.publish(p.Queue, amqp.Publishing{})
-	hook := &brokenHook{}
-	run, j := b.observed(b.config(Queue{Policy: p, Hook: hook}))
-	b.eventually("the pause and a probe", func() bool { return len(told[Paused](j)) > 1 })
-	if n := len(told[Settled](j)); n != 0 {
-		t.Errorf("%d deliveries have ended while the queue is paused", n)
-	}
-	if got := told[Paused](j)[0]; got.Queue != p.Queue || !errors.Is(got.Err, hooks.ErrUnavailable) {
-		t.Errorf("got %+v, want the queue and the reason", got)
-	}
-	hook.mend()
-	b.eventually("the ack", func() bool { return j.endings()[EndedAck] == 1 })
-	if err := run.stop(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	j.balanced(t)
-	if got := told[Resumed](j); len(got) != 1 || got[0].Queue != p.Queue {
-		t.Errorf("got %v, want the queue once", got)
-	}
-	for i, h := range told[HookEnded](j)[:2] {
-		if !errors.Is(h.Err, hooks.ErrUnavailable) {
-			t.Errorf("call %d ended with %v, want unavailable", i, h.Err)
+	inMemory(t, func(t *testing.T, b *bench) {
+		p := b.plain()
+		b.publish(p.Queue, amqp.Publishing{})
+		hook := &brokenHook{}
+		run, j := b.observed(b.config(Queue{Policy: p, Hook: hook}))
+		b.eventually("the pause and a probe", func() bool { return len(told[Paused](j)) > 1 })
+		if n := len(told[Settled](j)); n != 0 {
+			t.Errorf("%d deliveries have ended while the queue is paused", n)
 		}
-	}
+		if got := told[Paused](j)[0]; got.Queue != p.Queue || !errors.Is(got.Err, hooks.ErrUnavailable) {
+			t.Errorf("got %+v, want the queue and the reason", got)
+		}
+		hook.mend()
+		b.eventually("the ack", func() bool { return j.endings()[EndedAck] == 1 })
+		if err := run.stop(); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		j.balanced(t)
+		if got := told[Resumed](j); len(got) != 1 || got[0].Queue != p.Queue {
+			t.Errorf("got %v, want the queue once", got)
+		}
+		for i, h := range told[HookEnded](j)[:2] {
+			if !errors.Is(h.Err, hooks.ErrUnavailable) {
+				t.Errorf("call %d ended with %v, want unavailable", i, h.Err)
+			}
+		}
+	})
 }
 
 func TestAnObserverSeesALostConnection(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	px := newProxy(t, b.url)
-	p := b.plain()
-	b.publish(p.Queue, amqp.Publishing{})
-	hook := &stuckHook{started: make(chan struct{}, 2), release: make(chan struct{})}
-	run, j := b.observed(px.through(b.config(Queue{Policy: p, Hook: hook})))
-	<-hook.started
-	b.eventually("both connections", func() bool { return len(told[Connected](j)) == 2 })
-	px.cut()
-	b.eventually("the queue's end", func() bool { return len(told[NotConsuming](j)) > 0 })
-	close(hook.release) // too late to settle
-	b.eventually("another consumer", func() bool { return len(told[Consuming](j)) == 2 })
-	b.eventually("both connections again", func() bool { return len(told[Connected](j)) == 4 })
-	b.eventually("the ack of the redelivery", func() bool { return j.endings()[EndedAck] == 1 })
-	if err := run.stop(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	j.balanced(t)
-	if n := j.endings()[EndedLost]; n != 1 {
-		t.Errorf("%d deliveries were lost, want 1", n)
-	}
-	if got := told[NotConsuming](j)[0]; got.Queue != p.Queue || got.Err == nil {
-		t.Errorf("got %+v, want the queue and why", got)
-	}
-	connects := map[string]int{}
-	for _, c := range told[Connected](j) {
-		connects[c.Purpose]++
-	}
-	if connects["consume"] != 2 || connects["publish"] != 2 {
-		t.Errorf("connected %v, want each twice", connects)
-	}
-	if got := told[Disconnected](j); len(got) == 0 || got[0].Err == nil {
-		t.Errorf("got %v, want the loss with its reason", got)
-	}
+	inMemory(t, func(t *testing.T, b *bench) {
+		px := newProxy(b)
+		p := b.plain()
+		b.publish(p.Queue, amqp.Publishing{})
+		hook := &stuckHook{started: make(chan struct{}, 2), release: make(chan struct{})}
+		run, j := b.observed(px.through(b.config(Queue{Policy: p, Hook: hook})))
+		<-hook.started
+		b.eventually("both connections", func() bool { return len(told[Connected](j)) == 2 })
+		px.cut()
+		b.eventually("the queue's end", func() bool { return len(told[NotConsuming](j)) > 0 })
+		close(hook.release) // too late to settle
+		b.eventually("another consumer", func() bool { return len(told[Consuming](j)) == 2 })
+		b.eventually("both connections again", func() bool { return len(told[Connected](j)) == 4 })
+		b.eventually("the ack of the redelivery", func() bool { return j.endings()[EndedAck] == 1 })
+		if err := run.stop(); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		j.balanced(t)
+		if n := j.endings()[EndedLost]; n != 1 {
+			t.Errorf("%d deliveries were lost, want 1", n)
+		}
+		if got := told[NotConsuming](j)[0]; got.Queue != p.Queue || got.Err == nil {
+			t.Errorf("got %+v, want the queue and why", got)
+		}
+		connects := map[string]int{}
+		for _, c := range told[Connected](j) {
+			connects[c.Purpose]++
+		}
+		if connects["consume"] != 2 || connects["publish"] != 2 {
+			t.Errorf("connected %v, want each twice", connects)
+		}
+		if got := told[Disconnected](j); len(got) == 0 || got[0].Err == nil {
+			t.Errorf("got %v, want the loss with its reason", got)
+		}
+	})
 }
 
 // stuckHook answers once it is released.
@@ -287,30 +292,31 @@ func (h *stuckHook) Handle(context.Context, hooks.Message) (hooks.Outcome, error
 
 func TestAnObserverSeesADrain(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	p := b.plain()
-	const n = 4 // one runs, the others wait for it
-	for i := range n {
-		b.publish(p.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
-	}
-	hook := &stuckHook{started: make(chan struct{}, n), release: make(chan struct{})}
-	run, j := b.observed(b.config(Queue{Policy: p, Hook: hook, Prefetch: n}))
-	<-hook.started
-	run.drain()
-	b.eventually("the drain", func() bool { return len(told[Draining](j)) == 1 })
-	b.eventually("what has not started to go back", func() bool { return b.ready(p.Queue) == n-1 })
-	if n := j.endings()[EndedAck]; n != 0 {
-		t.Errorf("%d handlers have ended, want the drain told before", n)
-	}
-	close(hook.release)
-	if err := run.wait(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	j.balanced(t)
-	if got := j.endings(); got[EndedAck] != 1 || got[EndedLost] != 0 {
-		t.Errorf("endings %v, want the running handler's ack", got)
-	}
-	if got := told[NotConsuming](j); len(got) != 1 || got[0].Err != nil {
-		t.Errorf("got %v, want the queue's end without an error", got)
-	}
+	inMemory(t, func(t *testing.T, b *bench) {
+		p := b.plain()
+		const n = 4 // one runs, the others wait for it
+		for i := range n {
+			b.publish(p.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
+		}
+		hook := &stuckHook{started: make(chan struct{}, n), release: make(chan struct{})}
+		run, j := b.observed(b.config(Queue{Policy: p, Hook: hook, Prefetch: n}))
+		<-hook.started
+		run.drain()
+		b.eventually("the drain", func() bool { return len(told[Draining](j)) == 1 })
+		b.eventually("what has not started to go back", func() bool { return b.ready(p.Queue) == n-1 })
+		if n := j.endings()[EndedAck]; n != 0 {
+			t.Errorf("%d handlers have ended, want the drain told before", n)
+		}
+		close(hook.release)
+		if err := run.wait(); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		j.balanced(t)
+		if got := j.endings(); got[EndedAck] != 1 || got[EndedLost] != 0 {
+			t.Errorf("endings %v, want the running handler's ack", got)
+		}
+		if got := told[NotConsuming](j); len(got) != 1 || got[0].Err != nil {
+			t.Errorf("got %v, want the queue's end without an error", got)
+		}
+	})
 }

@@ -109,47 +109,49 @@ func byKey(q string, kind settle.Type, h hooks.Hook) Queue {
 
 func TestDeliveriesOfOneKeyRunOneAtATimeAndInOrder(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	const messages, keys = 5000, 100
-	q := b.keyedQueue(settle.Classic, messages, keys)
-	h := newOrderHook()
-	h.retries["1000"], h.retries["1001"] = true, true
-	cfg := b.config(byKey(q, settle.Classic, h))
-	cfg.Drain = true
-	if err := b.start(cfg).wait(); err != nil {
-		t.Fatal(err)
-	}
-	h.verdict(t, messages+2)
-	if n := b.ready(q); n != 0 {
-		t.Errorf("%d messages are left", n)
-	}
+	inMemory(t, func(t *testing.T, b *bench) {
+		const messages, keys = 5000, 100
+		q := b.keyedQueue(settle.Classic, messages, keys)
+		h := newOrderHook()
+		h.retries["1000"], h.retries["1001"] = true, true
+		cfg := b.config(byKey(q, settle.Classic, h))
+		cfg.Drain = true
+		if err := b.start(cfg).wait(); err != nil {
+			t.Fatal(err)
+		}
+		h.verdict(t, messages+2)
+		if n := b.ready(q); n != 0 {
+			t.Errorf("%d messages are left", n)
+		}
+	})
 }
 
 func TestADrainHandsBackWhatWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	q := b.keyedQueue(settle.Classic, 10, 1)
-	started, finish := make(chan struct{}, 10), make(chan struct{})
-	h := hooks.Func(func(context.Context, hooks.Message) (hooks.Outcome, error) {
-		started <- struct{}{}
-		<-finish
-		return hooks.Outcome{Verdict: hooks.Ack}, nil
+	inMemory(t, func(t *testing.T, b *bench) {
+		q := b.keyedQueue(settle.Classic, 10, 1)
+		started, finish := make(chan struct{}, 10), make(chan struct{})
+		h := hooks.Func(func(context.Context, hooks.Message) (hooks.Outcome, error) {
+			started <- struct{}{}
+			<-finish
+			return hooks.Outcome{Verdict: hooks.Ack}, nil
+		})
+		r := b.start(b.config(byKey(q, settle.Classic, h)))
+		<-started
+		b.eventually("the others to be delivered", func() bool { return b.ready(q) == 0 })
+		r.drain()
+		b.eventually("them to be handed back while the first still runs", func() bool { return b.ready(q) == 9 })
+		close(finish)
+		if err := r.wait(); err != nil {
+			t.Fatal(err)
+		}
+		if n := len(started); n != 0 {
+			t.Errorf("%d more handlers were run", n)
+		}
+		if n := b.ready(q); n != 9 {
+			t.Errorf("%d messages are left, want 9", n)
+		}
 	})
-	r := b.start(b.config(byKey(q, settle.Classic, h)))
-	<-started
-	b.eventually("the others to be delivered", func() bool { return b.ready(q) == 0 })
-	r.drain()
-	b.eventually("them to be handed back while the first still runs", func() bool { return b.ready(q) == 9 })
-	close(finish)
-	if err := r.wait(); err != nil {
-		t.Fatal(err)
-	}
-	if n := len(started); n != 0 {
-		t.Errorf("%d more handlers were run", n)
-	}
-	if n := b.ready(q); n != 9 {
-		t.Errorf("%d messages are left, want 9", n)
-	}
 }
 
 // consumeConns makes cfg pass on each connection that it consumes on.
@@ -168,35 +170,36 @@ func consumeConns(cfg *Config) <-chan *amqp.Connection {
 
 func TestAKeyWaitsForAHookThatALostConnectionHasLeftRunning(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	q := b.keyedQueue(settle.Classic, 3, 1)
-	started, finish := make(chan string, 10), make(chan struct{})
-	h := newOrderHook()
-	cfg := b.config(byKey(q, settle.Classic, hooks.Func(func(ctx context.Context, m hooks.Message) (hooks.Outcome, error) {
-		h.enter("k0", 0, false)
-		defer h.leave("k0")
-		started <- m.MessageID
-		<-finish
-		return hooks.Outcome{Verdict: hooks.Ack}, nil
-	})))
-	conns := consumeConns(&cfg)
-	r := b.start(cfg)
-	if id := <-started; id != "0" {
-		t.Errorf("message %s runs first", id)
-	}
-	_ = (<-conns).Close()
-	b.eventually("another connection", func() bool { return len(conns) == 1 })
-	b.eventually("the messages to be delivered on it", func() bool { return b.ready(q) == 0 && b.log.count("msg=consuming") == 2 })
-	if n := len(started); n != 0 {
-		t.Errorf("%d handlers were started beside the one that was left", n)
-	}
-	close(finish)
-	b.eventually("the queue to be empty", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.seen == 3 })
-	if err := r.stop(); err != nil {
-		t.Fatal(err)
-	}
-	h.verdict(t, 3) // the first is acked on its redelivery without another run
-	if n := b.ready(q); n != 0 {
-		t.Errorf("%d messages are left", n)
-	}
+	inMemory(t, func(t *testing.T, b *bench) {
+		q := b.keyedQueue(settle.Classic, 3, 1)
+		started, finish := make(chan string, 10), make(chan struct{})
+		h := newOrderHook()
+		cfg := b.config(byKey(q, settle.Classic, hooks.Func(func(ctx context.Context, m hooks.Message) (hooks.Outcome, error) {
+			h.enter("k0", 0, false)
+			defer h.leave("k0")
+			started <- m.MessageID
+			<-finish
+			return hooks.Outcome{Verdict: hooks.Ack}, nil
+		})))
+		conns := consumeConns(&cfg)
+		r := b.start(cfg)
+		if id := <-started; id != "0" {
+			t.Errorf("message %s runs first", id)
+		}
+		_ = (<-conns).Close()
+		b.eventually("another connection", func() bool { return len(conns) == 1 })
+		b.eventually("the messages to be delivered on it", func() bool { return b.ready(q) == 0 && b.log.count("msg=consuming") == 2 })
+		if n := len(started); n != 0 {
+			t.Errorf("%d handlers were started beside the one that was left", n)
+		}
+		close(finish)
+		b.eventually("the queue to be empty", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.seen == 3 })
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+		h.verdict(t, 3) // the first is acked on its redelivery without another run
+		if n := b.ready(q); n != 0 {
+			t.Errorf("%d messages are left", n)
+		}
+	})
 }

@@ -53,8 +53,6 @@ func ackEach(r *recorder, ms []hooks.Message) ([]hooks.Outcome, error) {
 // queue has none until it may have all of its prefetch.
 func TestAQueueBeginsWithoutAConsumerThatWouldHaveToBeCancelled(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	free := handsBackFree(b.conn)
 	for name, test := range map[string]struct {
 		messages, batch int
 		polling, narrow []string
@@ -65,28 +63,29 @@ func TestAQueueBeginsWithoutAConsumerThatWouldHaveToBeCancelled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			hook := &recorder{reply: always(hooks.Ack)}
-			q := Queue{Policy: capped(b, settle.Quorum, 3), Hook: hook, Concurrency: 4}
-			if test.batch > 0 {
-				q.Batch = Batch{Size: test.batch}
-				q.Hook = batchFunc(func(ms []hooks.Message) ([]hooks.Outcome, error) {
-					return ackEach(hook, ms)
-				})
-			}
-			for range test.messages {
+			inMemory(t, func(t *testing.T, b *bench) {
+				hook := &recorder{reply: always(hooks.Ack)}
+				q := Queue{Policy: capped(b, settle.Quorum, 3), Hook: hook, Concurrency: 4}
+				if test.batch > 0 {
+					q.Batch = Batch{Size: test.batch}
+					q.Hook = batchFunc(func(ms []hooks.Message) ([]hooks.Outcome, error) {
+						return ackEach(hook, ms)
+					})
+				}
+				for range test.messages {
+					b.publish(q.Policy.Queue, amqp.Publishing{})
+				}
+				s := &steps{}
+				tp := &tap{drop: s.hear}
+				b.start(tp.through(b, b.config(q)))
+				want := test.polling
+				if handsBackFree(b.conn) {
+					want = test.narrow
+				}
+				b.eventually("the queue to be consumed", func() bool { return len(hook.seen()) == test.messages && s.are(want...) })
 				b.publish(q.Policy.Queue, amqp.Publishing{})
-			}
-			s := &steps{}
-			tp := &tap{drop: s.hear}
-			b.start(tp.through(b, b.config(q)))
-			want := test.polling
-			if free {
-				want = test.narrow
-			}
-			b.eventually("the queue to be consumed", func() bool { return len(hook.seen()) == test.messages && s.are(want...) })
-			b.publish(q.Policy.Queue, amqp.Publishing{})
-			b.eventually("one more message", func() bool { return len(hook.seen()) == test.messages+1 })
+				b.eventually("one more message", func() bool { return len(hook.seen()) == test.messages+1 })
+			})
 		})
 	}
 }
@@ -94,22 +93,23 @@ func TestAQueueBeginsWithoutAConsumerThatWouldHaveToBeCancelled(t *testing.T) {
 // A stop while a queue is polled hands out no further message.
 func TestAStopEndsThePollingOfAQueue(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	p := capped(b, settle.Quorum, 3)
-	for range 5 {
-		b.publish(p.Queue, amqp.Publishing{})
-	}
-	release := make(chan struct{})
-	hook := &recorder{reply: func(hooks.Message) hooks.Outcome { <-release; return hooks.Outcome{Verdict: hooks.Ack} }}
-	run := b.start(b.config(Queue{Policy: p, Hook: hook, Prefetch: 2}))
-	b.eventually("a handler to run", func() bool { return len(hook.seen()) == 1 })
-	run.drain()
-	close(release)
-	if err := run.wait(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	b.eventually("what was not handled to be back in the queue", func() bool { return b.ready(p.Queue)+len(hook.seen()) == 5 })
-	if n := len(hook.seen()); n > 3 {
-		t.Errorf("%d messages of 5 were handled", n)
-	}
+	inMemory(t, func(t *testing.T, b *bench) {
+		p := capped(b, settle.Quorum, 3)
+		for range 5 {
+			b.publish(p.Queue, amqp.Publishing{})
+		}
+		release := make(chan struct{})
+		hook := &recorder{reply: func(hooks.Message) hooks.Outcome { <-release; return hooks.Outcome{Verdict: hooks.Ack} }}
+		run := b.start(b.config(Queue{Policy: p, Hook: hook, Prefetch: 2}))
+		b.eventually("a handler to run", func() bool { return len(hook.seen()) == 1 })
+		run.drain()
+		close(release)
+		if err := run.wait(); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		b.eventually("what was not handled to be back in the queue", func() bool { return b.ready(p.Queue)+len(hook.seen()) == 5 })
+		if n := len(hook.seen()); n > 3 {
+			t.Errorf("%d messages of 5 were handled", n)
+		}
+	})
 }

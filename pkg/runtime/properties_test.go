@@ -223,7 +223,7 @@ func (b *bench) bind(exchange, queue, key string) {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(func() {
-		if conn, err := amqp.Dial(b.url); err == nil {
+		if conn, err := b.connect(amqp.Config{}); err == nil {
 			defer conn.Close()
 			if ch, err := conn.Channel(); err == nil {
 				_ = ch.ExchangeDelete(exchange, false, false)

@@ -3,9 +3,7 @@ package runtime
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
-	"net/url"
 	"sync"
 	"testing"
 	"time"
@@ -16,62 +14,15 @@ import (
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
-// proxy stands between the runtime and the broker and can cut every connection.
+// proxy notes the connections of the runtime and can cut them.
 type proxy struct {
-	url string
+	b *bench
 
 	mu    sync.Mutex
 	conns []net.Conn
-	wg    sync.WaitGroup
 }
 
-func newProxy(t *testing.T, target string) *proxy {
-	t.Helper()
-	u, err := url.Parse(target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	upstream := u.Host
-	u.Host = ln.Addr().String()
-	p := &proxy{url: u.String()}
-	p.wg.Go(func() {
-		for {
-			in, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			p.join(in, upstream)
-		}
-	})
-	t.Cleanup(func() {
-		_ = ln.Close()
-		p.cut()
-		p.wg.Wait()
-	})
-	return p
-}
-
-func (p *proxy) join(in net.Conn, upstream string) {
-	out, err := net.Dial("tcp", upstream)
-	if err != nil {
-		_ = in.Close()
-		return
-	}
-	p.mu.Lock()
-	p.conns = append(p.conns, in, out)
-	p.mu.Unlock()
-	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
-		p.wg.Go(func() {
-			_, _ = io.Copy(way[0], way[1])
-			_ = way[0].Close()
-			_ = way[1].Close()
-		})
-	}
-}
+func newProxy(b *bench) *proxy { return &proxy{b: b} }
 
 // cut ends every connection that is open now; new ones pass.
 func (p *proxy) cut() {
@@ -83,9 +34,22 @@ func (p *proxy) cut() {
 	p.conns = nil
 }
 
+func (p *proxy) connect(cfg amqp.Config) (*amqp.Connection, error) {
+	cfg.Dial = func(network, addr string) (net.Conn, error) {
+		conn, err := p.b.network(network, addr)
+		if err == nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.conns = append(p.conns, conn)
+		}
+		return conn, err
+	}
+	return p.b.connect(cfg)
+}
+
 // through makes cfg connect by way of the proxy.
 func (p *proxy) through(cfg Config) Config {
-	cfg.Dial = func(context.Context, string) (*amqp.Connection, error) { return amqp.Dial(p.url) }
+	cfg.Dial = func(context.Context, string) (*amqp.Connection, error) { return p.connect(amqp.Config{}) }
 	return cfg
 }
 
@@ -101,90 +65,92 @@ func TestAHookThatOutlivesItsConnectionIsNotSettledElsewhere(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			p := newProxy(t, b.url)
-			q := b.queue(settle.Classic, nil)
-			const n, concurrency = 20, 4
-			for i := range n {
-				b.publish(q, amqp.Publishing{MessageId: tt.id(i), Body: []byte(fmt.Sprint(i))})
-			}
-			var mu sync.Mutex
-			runs := map[string]int{}
-			started, release := make(chan struct{}, 2*n), make(chan struct{})
-			hook := hooks.Func(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
-				mu.Lock()
-				runs[string(m.Body)]++
-				mu.Unlock()
-				started <- struct{}{}
-				<-release
-				return hooks.Outcome{Verdict: hooks.Ack}, nil
-			})
-			run := b.start(p.through(b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Concurrency: concurrency})))
-			for range concurrency {
-				<-started
-			}
-			p.cut()
-			b.eventually("the loss to be noticed", func() bool { return b.log.has("no connection to the broker") })
-			close(release)
-			b.eventually("every message to run", func() bool {
-				mu.Lock()
-				defer mu.Unlock()
-				return len(runs) == n && b.ready(q) == 0
-			})
-			if err := run.stop(); err != nil {
-				t.Errorf("Run() = %v", err)
-			}
-			for body, k := range runs {
-				if k > tt.runs {
-					t.Errorf("message %s ran %d times, want at most %d", body, k, tt.runs)
+			inMemory(t, func(t *testing.T, b *bench) {
+				p := newProxy(b)
+				q := b.queue(settle.Classic, nil)
+				const n, concurrency = 20, 4
+				for i := range n {
+					b.publish(q, amqp.Publishing{MessageId: tt.id(i), Body: []byte(fmt.Sprint(i))})
 				}
-			}
-			if b.log.has("unknown delivery tag") {
-				t.Error("a delivery was settled on another channel")
-			}
-			if b.ready(q) != 0 {
-				t.Errorf("%d messages are left", b.ready(q))
-			}
+				var mu sync.Mutex
+				runs := map[string]int{}
+				started, release := make(chan struct{}, 2*n), make(chan struct{})
+				hook := hooks.Func(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
+					mu.Lock()
+					runs[string(m.Body)]++
+					mu.Unlock()
+					started <- struct{}{}
+					<-release
+					return hooks.Outcome{Verdict: hooks.Ack}, nil
+				})
+				run := b.start(p.through(b.config(Queue{Policy: settle.Policy{Queue: q, Type: settle.Classic}, Hook: hook, Concurrency: concurrency})))
+				for range concurrency {
+					<-started
+				}
+				p.cut()
+				b.eventually("the loss to be noticed", func() bool { return b.log.has("no connection to the broker") })
+				close(release)
+				b.eventually("every message to run", func() bool {
+					mu.Lock()
+					defer mu.Unlock()
+					return len(runs) == n && b.ready(q) == 0
+				})
+				if err := run.stop(); err != nil {
+					t.Errorf("Run() = %v", err)
+				}
+				for body, k := range runs {
+					if k > tt.runs {
+						t.Errorf("message %s ran %d times, want at most %d", body, k, tt.runs)
+					}
+				}
+				if b.log.has("unknown delivery tag") {
+					t.Error("a delivery was settled on another channel")
+				}
+				if b.ready(q) != 0 {
+					t.Errorf("%d messages are left", b.ready(q))
+				}
+			})
 		})
 	}
 }
 
 func TestAnOutageOfTheBrokerIsWaitedFor(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	p := newProxy(t, b.url)
-	policy := capped(b, settle.Classic, 100)
-	const n = 100
-	for i := range n {
-		b.publish(policy.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
-	}
-	var mu sync.Mutex
-	acked := map[string]bool{}
-	hook := hooks.Func(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
-		time.Sleep(5 * time.Millisecond)
-		if m.Attempt < 3 {
-			return hooks.Outcome{Verdict: hooks.Retry}, nil
+	inMemory(t, func(t *testing.T, b *bench) {
+		p := newProxy(b)
+		policy := capped(b, settle.Classic, 100)
+		const n = 100
+		for i := range n {
+			b.publish(policy.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		acked[m.MessageID] = true
-		return hooks.Outcome{Verdict: hooks.Ack}, nil
-	})
-	run := b.start(p.through(b.config(Queue{Policy: policy, Hook: hook, Concurrency: 8})))
-	for cut := range 4 {
-		b.eventually("some progress", func() bool {
+		var mu sync.Mutex
+		acked := map[string]bool{}
+		hook := hooks.Func(func(_ context.Context, m hooks.Message) (hooks.Outcome, error) {
+			time.Sleep(5 * time.Millisecond)
+			if m.Attempt < 3 {
+				return hooks.Outcome{Verdict: hooks.Retry}, nil
+			}
 			mu.Lock()
 			defer mu.Unlock()
-			return len(acked) > cut*10
+			acked[m.MessageID] = true
+			return hooks.Outcome{Verdict: hooks.Ack}, nil
 		})
-		p.cut()
-	}
-	b.eventually("every message to be acked", func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return len(acked) == n
+		run := b.start(p.through(b.config(Queue{Policy: policy, Hook: hook, Concurrency: 8})))
+		for cut := range 4 {
+			b.eventually("some progress", func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return len(acked) > cut*10
+			})
+			p.cut()
+		}
+		b.eventually("every message to be acked", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(acked) == n
+		})
+		if err := run.stop(); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
 	})
-	if err := run.stop(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
 }

@@ -35,61 +35,62 @@ func mute(method uint16, tag string, on *atomic.Bool) *tap {
 // A queue whose node is down leaves basic.consume without an answer.
 func TestAQueueThatDoesNotAnswerKeepsNoOtherQueueAndIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	silent, other := b.plain(), b.plain()
-	hook := &recorder{reply: always(hooks.Ack)}
-	cfg := b.config(
-		Queue{Policy: silent, Hook: hook, Consumer: Consumer{Tag: "mute"}},
-		Queue{Policy: other, Hook: hook},
-	)
-	j := &journal{}
-	cfg.Observer = j
-	var muted atomic.Bool
-	muted.Store(true)
-	b.publish(silent.Queue, amqp.Publishing{MessageId: "kept"})
-	cfg = mute(methodConsumeOK, "mute-", &muted).through(b, cfg)
-	dial, shared := cfg.Dial, make(chan *amqp.Connection, 1)
-	cfg.Dial = func(ctx context.Context, purpose string) (*amqp.Connection, error) {
-		conn, err := dial(ctx, purpose)
-		if purpose == "consume" && err == nil {
-			select {
-			case shared <- conn: // the first one
-			default:
+	inMemory(t, func(t *testing.T, b *bench) {
+		silent, other := b.plain(), b.plain()
+		hook := &recorder{reply: always(hooks.Ack)}
+		cfg := b.config(
+			Queue{Policy: silent, Hook: hook, Consumer: Consumer{Tag: "mute"}},
+			Queue{Policy: other, Hook: hook},
+		)
+		j := &journal{}
+		cfg.Observer = j
+		var muted atomic.Bool
+		muted.Store(true)
+		b.publish(silent.Queue, amqp.Publishing{MessageId: "kept"})
+		cfg = mute(methodConsumeOK, "mute-", &muted).through(b, cfg)
+		dial, shared := cfg.Dial, make(chan *amqp.Connection, 1)
+		cfg.Dial = func(ctx context.Context, purpose string) (*amqp.Connection, error) {
+			conn, err := dial(ctx, purpose)
+			if purpose == "consume" && err == nil {
+				select {
+				case shared <- conn: // the first one
+				default:
+				}
+			}
+			return conn, err
+		}
+		run := b.startImpatient(cfg, 100*time.Millisecond)
+		b.eventually("several tries", func() bool { return len(failures(j, silent.Queue)) >= 3 })
+		b.publish(other.Queue, amqp.Publishing{MessageId: "meanwhile"})
+		b.eventually("the other queue to be handled", func() bool { return len(hook.seen()) == 1 })
+		if n := b.log.count(`level=ERROR msg="not consuming; subscribing again" queue=` + silent.Queue); n != 1 || !b.log.has("bring them back") {
+			t.Errorf("%d errors are logged, want one that says what to do", n)
+		}
+		for _, err := range failures(j, silent.Queue) {
+			if !errors.Is(err, errNoAnswer) {
+				t.Errorf("the queue is not consumed because of %v", err)
 			}
 		}
-		return conn, err
-	}
-	run := b.startImpatient(cfg, 100*time.Millisecond)
-	b.eventually("several tries", func() bool { return len(failures(j, silent.Queue)) >= 3 })
-	b.publish(other.Queue, amqp.Publishing{MessageId: "meanwhile"})
-	b.eventually("the other queue to be handled", func() bool { return len(hook.seen()) == 1 })
-	if n := b.log.count(`level=ERROR msg="not consuming; subscribing again" queue=` + silent.Queue); n != 1 || !b.log.has("bring them back") {
-		t.Errorf("%d errors are logged, want one that says what to do", n)
-	}
-	for _, err := range failures(j, silent.Queue) {
-		if !errors.Is(err, errNoAnswer) {
-			t.Errorf("the queue is not consumed because of %v", err)
+		muted.Store(false)
+		b.eventually("the message of the queue that was silent", func() bool { return len(hook.seen()) == 2 })
+		if got := hook.seen(); got[0].MessageID != "meanwhile" || got[1].MessageID != "kept" || !b.log.has("queue answers again") {
+			t.Errorf("handled %q and %q, want one message of each queue", got[0].MessageID, got[1].MessageID)
 		}
-	}
-	muted.Store(false)
-	b.eventually("the message of the queue that was silent", func() bool { return len(hook.seen()) == 2 })
-	if got := hook.seen(); got[0].MessageID != "meanwhile" || got[1].MessageID != "kept" || !b.log.has("queue answers again") {
-		t.Errorf("handled %q and %q, want one message of each queue", got[0].MessageID, got[1].MessageID)
-	}
-	if lost := told[Disconnected](j); len(lost) != 0 {
-		t.Errorf("a connection was given up: %v", lost)
-	}
-	_ = (<-shared).Close()
-	b.publish(silent.Queue, amqp.Publishing{})
-	b.publish(other.Queue, amqp.Publishing{})
-	b.eventually("both queues to be handled after the loss of the shared connection", func() bool { return len(hook.seen()) == 4 })
-	if err := run.stop(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	if b.ready(silent.Queue) != 0 || b.ready(other.Queue) != 0 {
-		t.Error("messages are left")
-	}
-	j.balanced(t)
+		if lost := told[Disconnected](j); len(lost) != 0 {
+			t.Errorf("a connection was given up: %v", lost)
+		}
+		_ = (<-shared).Close()
+		b.publish(silent.Queue, amqp.Publishing{})
+		b.publish(other.Queue, amqp.Publishing{})
+		b.eventually("both queues to be handled after the loss of the shared connection", func() bool { return len(hook.seen()) == 4 })
+		if err := run.stop(); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		if b.ready(silent.Queue) != 0 || b.ready(other.Queue) != 0 {
+			t.Error("messages are left")
+		}
+		j.balanced(t)
+	})
 }
 
 // failures are why a queue was not consumed.
@@ -115,34 +116,35 @@ func TestAStopDoesNotWaitForAQueueThatDoesNotAnswer(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			p := b.plain()
-			for _, id := range []string{"runs", "waits"} {
-				b.publish(p.Queue, amqp.Publishing{MessageId: id})
-			}
-			started, release := make(chan struct{}, 2), make(chan struct{})
-			hook := hooks.Func(func(context.Context, hooks.Message) (hooks.Outcome, error) {
-				started <- struct{}{}
-				<-release
-				return hooks.Outcome{Verdict: hooks.Ack}, nil
+			inMemory(t, func(t *testing.T, b *bench) {
+				p := b.plain()
+				for _, id := range []string{"runs", "waits"} {
+					b.publish(p.Queue, amqp.Publishing{MessageId: id})
+				}
+				started, release := make(chan struct{}, 2), make(chan struct{})
+				hook := hooks.Func(func(context.Context, hooks.Message) (hooks.Outcome, error) {
+					started <- struct{}{}
+					<-release
+					return hooks.Outcome{Verdict: hooks.Ack}, nil
+				})
+				var muted atomic.Bool
+				muted.Store(true)
+				run := b.startImpatient(mute(tt.answer, "mute-", &muted).through(b, b.config(
+					Queue{Policy: p, Hook: hook, Consumer: Consumer{Tag: "mute"}, Prefetch: 2},
+				)), tt.patience)
+				left := 2
+				if tt.answer == methodCancelOK {
+					<-started
+					left = 1
+				}
+				b.eventually("the consumer to hold both", func() bool { return b.ready(p.Queue) == 0 })
+				run.drain()
+				close(release)
+				if err := run.stop(); err != nil {
+					t.Errorf("Run() = %v", err)
+				}
+				b.eventually("the messages that no handler has ended to be back", func() bool { return b.ready(p.Queue) == left })
 			})
-			var muted atomic.Bool
-			muted.Store(true)
-			run := b.startImpatient(mute(tt.answer, "mute-", &muted).through(b, b.config(
-				Queue{Policy: p, Hook: hook, Consumer: Consumer{Tag: "mute"}, Prefetch: 2},
-			)), tt.patience)
-			left := 2
-			if tt.answer == methodCancelOK {
-				<-started
-				left = 1
-			}
-			b.eventually("the consumer to hold both", func() bool { return b.ready(p.Queue) == 0 })
-			run.drain()
-			close(release)
-			if err := run.stop(); err != nil {
-				t.Errorf("Run() = %v", err)
-			}
-			b.eventually("the messages that no handler has ended to be back", func() bool { return b.ready(p.Queue) == left })
 		})
 	}
 }

@@ -18,7 +18,7 @@ import (
 func TestReturnedCopiesDoNotStallTheRun(t *testing.T) {
 	const messages, concurrency = 2000, 50
 	b := newBench(t)
-	way := newProxy(t, b.url)
+	way := newProxy(b)
 	queue := b.queue(settle.Classic, nil)
 	p := settle.Policy{Queue: queue, Type: settle.Classic, MaxAttempts: 1000, DeadLetter: queue + ".dead", Delay: &settle.Delay{
 		Strategy: "dlx_ttl", Mode: settle.ModeCopy, Route: waitIn(queue + ".gone"),

@@ -73,7 +73,7 @@ func specQueue(name string, kind settle.Type, attempts int, mode string) *spec.Q
 // deleted after the test.
 func (b *bench) declared(q *spec.Queue) settle.Policy {
 	b.t.Helper()
-	session := broker.On(b.conn, func(context.Context) (*amqp.Connection, error) { return amqp.Dial(b.url) })
+	session := broker.On(b.conn, func(context.Context) (*amqp.Connection, error) { return b.connect(amqp.Config{}) })
 	defer session.Close()
 	top := topology.Compile(&spec.Spec{DeclareTopology: true, Queues: []spec.Queue{*q}}, session.Server())
 	r, err := broker.Apply(b.t.Context(), session, top, nil)

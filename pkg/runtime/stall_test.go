@@ -97,21 +97,22 @@ func TestADelayedCopyThatCannotArriveRunsNoHandlerAgain(t *testing.T) {
 	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			p := b.exactly(shortly(tablePolicy(kind, 2, "dlx_ttl"), 20*time.Millisecond))
-			waiting := p.Delay.Route(time.Second).Queue
-			b.delete(waiting)
-			b.publish(p.Queue, amqp.Publishing{MessageId: "m"})
-			hook := &recorder{reply: failing(1)}
-			run, j := b.observed(b.config(Queue{Policy: p, Hook: hook}))
-			b.eventually("three tries of the copy", func() bool { return len(told[CopyEnded](j)) >= 3 })
-			if got := len(hook.seen()); got != 1 {
-				t.Errorf("the handler ran %d times while the copy could not arrive, want once", got)
-			}
-			b.declare(waiting, kind, amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": p.Queue})
-			if calls := b.settled(run, hook, 2); calls[1].Attempt != 2 {
-				t.Errorf("it came back as attempt %d", calls[1].Attempt)
-			}
+			inMemory(t, func(t *testing.T, b *bench) {
+				p := b.exactly(shortly(tablePolicy(kind, 2, "dlx_ttl"), 20*time.Millisecond))
+				waiting := p.Delay.Route(time.Second).Queue
+				b.delete(waiting)
+				b.publish(p.Queue, amqp.Publishing{MessageId: "m"})
+				hook := &recorder{reply: failing(1)}
+				run, j := b.observed(b.config(Queue{Policy: p, Hook: hook}))
+				b.eventually("three tries of the copy", func() bool { return len(told[CopyEnded](j)) >= 3 })
+				if got := len(hook.seen()); got != 1 {
+					t.Errorf("the handler ran %d times while the copy could not arrive, want once", got)
+				}
+				b.declare(waiting, kind, amqp.Table{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": p.Queue})
+				if calls := b.settled(run, hook, 2); calls[1].Attempt != 2 {
+					t.Errorf("it came back as attempt %d", calls[1].Attempt)
+				}
+			})
 		})
 	}
 }
@@ -123,68 +124,71 @@ func TestAStopKeepsTheAttemptsOfAMessageWhoseCopyWaits(t *testing.T) {
 	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			p := tablePolicy(kind, 1, "")
-			p.EndsSpent = kind == settle.Quorum
-			p = b.exactly(p)
-			b.delete(p.DeadLetter)
-			b.publish(p.Queue, amqp.Publishing{MessageId: "m"})
-			run, j := b.observed(b.config(Queue{Policy: p, Hook: &recorder{reply: always(hooks.Retry)}}))
-			b.eventually("the copy to wait", func() bool { return len(told[CopyStalled](j)) == 1 })
-			if err := run.stop(); err != nil {
-				t.Errorf("Run() = %v", err)
-			}
-			b.eventually("the message in its queue", func() bool { return b.ready(p.Queue) == 1 })
-			hook := &recorder{reply: always(hooks.Ack)}
-			run = b.start(b.config(Queue{Policy: p, Hook: hook}))
-			if calls := b.settled(run, hook, 1); calls[0].Attempt != 1 {
-				t.Errorf("the next run was attempt %d, want the same again", calls[0].Attempt)
-			}
+			inMemory(t, func(t *testing.T, b *bench) {
+				p := tablePolicy(kind, 1, "")
+				p.EndsSpent = kind == settle.Quorum
+				p = b.exactly(p)
+				b.delete(p.DeadLetter)
+				b.publish(p.Queue, amqp.Publishing{MessageId: "m"})
+				run, j := b.observed(b.config(Queue{Policy: p, Hook: &recorder{reply: always(hooks.Retry)}}))
+				b.eventually("the copy to wait", func() bool { return len(told[CopyStalled](j)) == 1 })
+				if err := run.stop(); err != nil {
+					t.Errorf("Run() = %v", err)
+				}
+				b.eventually("the message in its queue", func() bool { return b.ready(p.Queue) == 1 })
+				hook := &recorder{reply: always(hooks.Ack)}
+				run = b.start(b.config(Queue{Policy: p, Hook: hook}))
+				if calls := b.settled(run, hook, 1); calls[0].Attempt != 1 {
+					t.Errorf("the next run was attempt %d, want the same again", calls[0].Attempt)
+				}
+			})
 		})
 	}
 }
 
 func TestACopyIsNotWaitedForNearTheConsumerTimeout(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	p := b.exactly(tablePolicy(settle.Classic, 1, ""))
-	b.delete(p.DeadLetter)
-	b.publish(p.Queue, amqp.Publishing{MessageId: "m"})
-	hook := &recorder{reply: always(hooks.Retry)}
-	r := newRunner(b.config(Queue{Policy: p, Hook: hook, Concurrency: 1, Prefetch: 2}))
-	r.consumers[0].stall.limits = breaker.Limits{Waiting: time.Minute, Probing: time.Second}
-	intake, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- r.run(intake, context.Background()) }()
-	b.eventually("the message to be given back and come again", func() bool {
-		return len(hook.seen()) >= 2 && b.log.has("can be kept no longer")
+	inMemory(t, func(t *testing.T, b *bench) {
+		p := b.exactly(tablePolicy(settle.Classic, 1, ""))
+		b.delete(p.DeadLetter)
+		b.publish(p.Queue, amqp.Publishing{MessageId: "m"})
+		hook := &recorder{reply: always(hooks.Retry)}
+		r := newRunner(b.config(Queue{Policy: p, Hook: hook, Concurrency: 1, Prefetch: 2}))
+		r.consumers[0].stall.limits = breaker.Limits{Waiting: time.Minute, Probing: time.Minute}
+		intake, stop := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- r.run(intake, context.Background()) }()
+		b.eventually("the message to be given back and come again", func() bool {
+			return len(hook.seen()) >= 2 && b.log.has("can be kept no longer")
+		})
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("run() = %v", err)
+		}
+		b.eventually("the message in its queue", func() bool { return b.ready(p.Queue) == 1 })
 	})
-	stop()
-	if err := <-done; err != nil {
-		t.Errorf("run() = %v", err)
-	}
-	b.eventually("the message in its queue", func() bool { return b.ready(p.Queue) == 1 })
 }
 
 func TestACopyRefusedForWhatItIsEndsOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	p := capped(b, settle.Classic, 3)
-	b.publish(p.Queue, amqp.Publishing{MessageId: "odd"})
-	refusal := fmt.Errorf("%w: %w", confirm.ErrRefused, &amqp.Error{Code: amqp.PreconditionFailed, Reason: "PRECONDITION_FAILED - odd"})
-	s := &stubSender{answer: func(o *outgoing) error {
-		if len(o.Publishing.Headers) == 0 {
-			return nil
+	inMemory(t, func(t *testing.T, b *bench) {
+		p := capped(b, settle.Classic, 3)
+		b.publish(p.Queue, amqp.Publishing{MessageId: "odd"})
+		refusal := fmt.Errorf("%w: %w", confirm.ErrRefused, &amqp.Error{Code: amqp.PreconditionFailed, Reason: "PRECONDITION_FAILED - odd"})
+		s := &stubSender{answer: func(o *outgoing) error {
+			if len(o.Publishing.Headers) == 0 {
+				return nil
+			}
+			return refusal
+		}}
+		c, d := b.received(Queue{Policy: p, Prefetch: 1}, s)
+		c.settlement(lifetimes{t.Context(), t.Context()}, d, hooks.Outcome{Verdict: hooks.Retry}).settle()
+		d.sub.end(errChannelClosed)
+		if got := s.seen(); len(got) != 2 || b.ready(p.Queue) != 0 || c.stall.on() {
+			t.Errorf("tried %q, %d left; want one try, a bare copy and nothing left", got, b.ready(p.Queue))
 		}
-		return refusal
-	}}
-	c, d := b.received(Queue{Policy: p, Prefetch: 1}, s)
-	c.settlement(lifetimes{t.Context(), t.Context()}, d, hooks.Outcome{Verdict: hooks.Retry}).settle()
-	d.sub.end(errChannelClosed)
-	if got := s.seen(); len(got) != 2 || b.ready(p.Queue) != 0 || c.stall.on() {
-		t.Errorf("tried %q, %d left; want one try, a bare copy and nothing left", got, b.ready(p.Queue))
-	}
-	if !b.log.has("refused for what the message is") {
-		t.Error("the log does not say why")
-	}
+		if !b.log.has("refused for what the message is") {
+			t.Error("the log does not say why")
+		}
+	})
 }

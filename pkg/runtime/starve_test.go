@@ -24,30 +24,31 @@ func TestUncappedFailuresKeepTheHeadOfAClassicQueue(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			queue := b.queue(settle.Classic, nil)
-			for _, id := range []string{"bad 1", "bad 2", "good"} {
-				b.publish(queue, amqp.Publishing{MessageId: id})
-			}
-			hook := &recorder{reply: func(m hooks.Message) hooks.Outcome {
-				if m.MessageID == "good" {
-					return hooks.Outcome{Verdict: hooks.Ack}
+			inMemory(t, func(t *testing.T, b *bench) {
+				queue := b.queue(settle.Classic, nil)
+				for _, id := range []string{"bad 1", "bad 2", "good"} {
+					b.publish(queue, amqp.Publishing{MessageId: id})
 				}
-				return hooks.Outcome{Verdict: hooks.Retry}
-			}}
-			b.start(b.config(Queue{Policy: settle.Policy{Queue: queue, Type: settle.Classic, Backoff: tt.backoff}, Hook: hook, Prefetch: 2, Concurrency: 2}))
-			good := func() bool {
-				for _, c := range hook.seen() {
-					if c.MessageID == "good" {
-						return true
+				hook := &recorder{reply: func(m hooks.Message) hooks.Outcome {
+					if m.MessageID == "good" {
+						return hooks.Outcome{Verdict: hooks.Ack}
 					}
+					return hooks.Outcome{Verdict: hooks.Retry}
+				}}
+				b.start(b.config(Queue{Policy: settle.Policy{Queue: queue, Type: settle.Classic, Backoff: tt.backoff}, Hook: hook, Prefetch: 2, Concurrency: 2}))
+				good := func() bool {
+					for _, c := range hook.seen() {
+						if c.MessageID == "good" {
+							return true
+						}
+					}
+					return false
 				}
-				return false
-			}
-			b.eventually("ten runs, or the good message", func() bool { return good() || len(hook.seen()) >= 10 })
-			if good() != tt.good {
-				t.Errorf("the good message was tried: %t, want %t", good(), tt.good)
-			}
+				b.eventually("ten runs, or the good message", func() bool { return good() || len(hook.seen()) >= 10 })
+				if good() != tt.good {
+					t.Errorf("the good message was tried: %t, want %t", good(), tt.good)
+				}
+			})
 		})
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -39,16 +38,13 @@ type tap struct {
 func (tp *tap) through(b *bench, cfg Config) Config {
 	tp.sent = map[string][]string{}
 	cfg.Dial = func(_ context.Context, purpose string) (*amqp.Connection, error) {
-		return amqp.DialConfig(b.url, amqp.Config{
-			Heartbeat: 10 * time.Second,
-			Dial: func(network, addr string) (net.Conn, error) {
-				conn, err := amqp.DefaultDial(patience)(network, addr)
-				if err != nil {
-					return nil, err
-				}
-				return &tapped{Conn: conn, tap: tp, purpose: purpose, in: bufio.NewReader(conn)}, nil
-			},
-		})
+		return b.connect(amqp.Config{Dial: func(network, addr string) (net.Conn, error) {
+			conn, err := b.network(network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return &tapped{Conn: conn, tap: tp, purpose: purpose, in: bufio.NewReader(conn)}, nil
+		}})
 	}
 	return cfg
 }

@@ -24,16 +24,13 @@ func screened(b *bench, cfg Config) (Config, *atomic.Int64) {
 		if purpose == "consume" {
 			dials.Add(1)
 		}
-		return amqp.DialConfig(b.url, amqp.Config{
-			Heartbeat: 10 * time.Second,
-			Dial: func(network, addr string) (net.Conn, error) {
-				conn, err := amqp.DefaultDial(patience)(network, addr)
-				if err != nil {
-					return nil, err
-				}
-				return frames.Screen(conn), nil
-			},
-		})
+		return b.connect(amqp.Config{Dial: func(network, addr string) (net.Conn, error) {
+			conn, err := b.network(network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return frames.Screen(conn), nil
+		}})
 	}
 	return cfg, &dials
 }

@@ -43,40 +43,42 @@ func TestAWarningIsNotRepeatedAllTheTime(t *testing.T) {
 
 func TestCountsNotUnderstoodAreLoggedOnce(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	p := capped(b, settle.Classic, 3)
-	for range 3 {
-		b.publish(p.Queue, amqp.Publishing{Headers: amqp.Table{"x-ruststream-retry-count": "abc"}})
-	}
-	hook := &recorder{reply: always(hooks.Ack)}
-	run := b.start(b.config(Queue{Policy: p, Hook: hook}))
-	for _, c := range b.settled(run, hook, 3) {
-		if c.Attempt != 1 {
-			t.Errorf("a count that is none made attempt %d", c.Attempt)
+	inMemory(t, func(t *testing.T, b *bench) {
+		p := capped(b, settle.Classic, 3)
+		for range 3 {
+			b.publish(p.Queue, amqp.Publishing{Headers: amqp.Table{"x-ruststream-retry-count": "abc"}})
 		}
-	}
-	if n := b.log.count("retry count not understood"); n != 1 || !b.log.has("abc") {
-		t.Errorf("logged %d times", n)
-	}
+		hook := &recorder{reply: always(hooks.Ack)}
+		run := b.start(b.config(Queue{Policy: p, Hook: hook}))
+		for _, c := range b.settled(run, hook, 3) {
+			if c.Attempt != 1 {
+				t.Errorf("a count that is none made attempt %d", c.Attempt)
+			}
+		}
+		if n := b.log.count("retry count not understood"); n != 1 || !b.log.has("abc") {
+			t.Errorf("logged %d times", n)
+		}
+	})
 }
 
 func TestADelayThatIsDroppedIsReportedRarely(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	p := capped(b, settle.Quorum, 3)
-	const n = 5
-	for i := range n {
-		b.publish(p.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
-	}
-	hook := &recorder{reply: func(m hooks.Message) hooks.Outcome {
-		if m.Attempt == 1 {
-			return hooks.Outcome{Verdict: hooks.RetryAfter, Delay: time.Minute}
+	inMemory(t, func(t *testing.T, b *bench) {
+		p := capped(b, settle.Quorum, 3)
+		const n = 5
+		for i := range n {
+			b.publish(p.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
 		}
-		return hooks.Outcome{Verdict: hooks.Ack}
-	}}
-	run := b.start(b.config(Queue{Policy: p, Hook: hook}))
-	b.settled(run, hook, 2*n)
-	if got := strings.Count(b.log.String(), "delay dropped"); got != 1 {
-		t.Errorf("reported %d times, want once", got)
-	}
+		hook := &recorder{reply: func(m hooks.Message) hooks.Outcome {
+			if m.Attempt == 1 {
+				return hooks.Outcome{Verdict: hooks.RetryAfter, Delay: time.Minute}
+			}
+			return hooks.Outcome{Verdict: hooks.Ack}
+		}}
+		run := b.start(b.config(Queue{Policy: p, Hook: hook}))
+		b.settled(run, hook, 2*n)
+		if got := strings.Count(b.log.String(), "delay dropped"); got != 1 {
+			t.Errorf("reported %d times, want once", got)
+		}
+	})
 }

@@ -53,26 +53,27 @@ func TestOutcomesAreSettledByOneFrameEachAndNeverByNack(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			p := b.exactly(tt.policy)
-			b.publish(p.Queue, amqp.Publishing{MessageId: "m"})
-			hook := &recorder{reply: tt.reply}
-			var tp tap
-			run := b.start(tp.through(b, b.config(Queue{Policy: p, Hook: hook})))
-			b.eventually(fmt.Sprintf("%d settlements", len(tt.consume)), func() bool { return len(tp.settlements()) >= len(tt.consume) })
-			if tt.deadEnds {
-				b.get(p.DeadLetter)
-			}
-			if err := run.stop(); err != nil {
-				t.Errorf("Run() = %v", err)
-			}
-			// A copy may be back before its original's frame is out.
-			if got := slices.Sorted(slices.Values(tp.settlements())); !slices.Equal(got, tt.consume) {
-				t.Errorf("sent to the broker: %q, want %q", got, tt.consume)
-			}
-			if got := tp.methods("publish"); !slices.Equal(got, slices.Repeat([]string{"publish"}, tt.publish)) {
-				t.Errorf("sent on the other connection: %q, want %d copies", got, tt.publish)
-			}
+			inMemory(t, func(t *testing.T, b *bench) {
+				p := b.exactly(tt.policy)
+				b.publish(p.Queue, amqp.Publishing{MessageId: "m"})
+				hook := &recorder{reply: tt.reply}
+				var tp tap
+				run := b.start(tp.through(b, b.config(Queue{Policy: p, Hook: hook})))
+				b.eventually(fmt.Sprintf("%d settlements", len(tt.consume)), func() bool { return len(tp.settlements()) >= len(tt.consume) })
+				if tt.deadEnds {
+					b.get(p.DeadLetter)
+				}
+				if err := run.stop(); err != nil {
+					t.Errorf("Run() = %v", err)
+				}
+				// A copy may be back before its original's frame is out.
+				if got := slices.Sorted(slices.Values(tp.settlements())); !slices.Equal(got, tt.consume) {
+					t.Errorf("sent to the broker: %q, want %q", got, tt.consume)
+				}
+				if got := tp.methods("publish"); !slices.Equal(got, slices.Repeat([]string{"publish"}, tt.publish)) {
+					t.Errorf("sent on the other connection: %q, want %d copies", got, tt.publish)
+				}
+			})
 		})
 	}
 }
@@ -114,61 +115,68 @@ func TestADeliveryThatNoHookHasSeenIsHandedBackByNack(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t)
-			p := capped(b, settle.Quorum, 3)
-			for i := range 4 {
-				b.publish(p.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
-			}
-			started, release := make(chan struct{}, 100), make(chan struct{})
-			var tp tap
-			cfg := tp.through(b, b.config(Queue{Policy: p, Hook: tt.hook(started, release), Prefetch: 4}))
-			cfg.ShutdownTimeout = handsBackSoon
-			run := b.start(cfg)
-			<-started
-			b.eventually("the prefetch to fill", func() bool { return b.ready(p.Queue) == 0 })
-			run.drain()
-			b.eventually("three messages to come back", func() bool { return b.ready(p.Queue) >= 3 })
-			close(release)
-			if err := run.stop(); err != nil {
-				t.Errorf("Run() = %v", err)
-			}
-			got := tp.settlements()
-			slices.Sort(got)
-			if !slices.Equal(got, tt.want) {
-				t.Errorf("sent to the broker: %q, want %q", got, tt.want)
-			}
+			inMemory(t, func(t *testing.T, b *bench) {
+				p := capped(b, settle.Quorum, 3)
+				for i := range 4 {
+					b.publish(p.Queue, amqp.Publishing{MessageId: fmt.Sprint(i)})
+				}
+				started, release := make(chan struct{}, 100), make(chan struct{})
+				var tp tap
+				cfg := tp.through(b, b.config(Queue{Policy: p, Hook: tt.hook(started, release), Prefetch: 4}))
+				cfg.ShutdownTimeout = handsBackSoon
+				run := b.start(cfg)
+				<-started
+				b.eventually("the prefetch to fill", func() bool { return b.ready(p.Queue) == 0 })
+				run.drain()
+				b.eventually("three messages to come back", func() bool { return b.ready(p.Queue) >= 3 })
+				close(release)
+				if err := run.stop(); err != nil {
+					t.Errorf("Run() = %v", err)
+				}
+				got := tp.settlements()
+				slices.Sort(got)
+				// Before 4.3 a queue begins by polling, and what was polled may come back to
+				// the consumer that has followed, before that is cancelled: once more.
+				for !handsBackFree(b.conn) && len(got) > len(tt.want) && got[len(got)-1] == "nack requeue" {
+					got = got[:len(got)-1]
+				}
+				if !slices.Equal(got, tt.want) {
+					t.Errorf("sent to the broker: %q, want %q", got, tt.want)
+				}
+			})
 		})
 	}
 }
 
 func TestWithoutConfirmsNoOriginalIsGivenUp(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	p := capped(b, settle.Classic, 50)
-	ids := map[string]bool{}
-	for i := range 3 {
-		id := fmt.Sprint("m", i)
-		ids[id] = true
-		b.publish(p.Queue, amqp.Publishing{MessageId: id})
-	}
-	tp := tap{drop: func(purpose string, method uint16, _ []byte) bool {
-		return purpose == "publish" && (method == methodAck || method == methodNack)
-	}}
-	cfg := tp.through(b, b.config(Queue{Policy: p, Hook: &recorder{reply: always(hooks.Retry)}, Concurrency: 3}))
-	cfg.ConfirmTimeout = 50 * time.Millisecond
-	run := b.start(cfg)
-	b.eventually("six copies that are not confirmed", func() bool { return b.log.count("no confirm in time") >= 6 })
-	if err := run.stop(); err != nil {
-		t.Errorf("Run() = %v", err)
-	}
-	for _, m := range tp.settlements() {
-		if !strings.HasSuffix(m, "requeue") {
-			t.Errorf("an original ended by %q although its copy was not confirmed", m)
+	inMemory(t, func(t *testing.T, b *bench) {
+		p := capped(b, settle.Classic, 50)
+		ids := map[string]bool{}
+		for i := range 3 {
+			id := fmt.Sprint("m", i)
+			ids[id] = true
+			b.publish(p.Queue, amqp.Publishing{MessageId: id})
 		}
-	}
-	for len(ids) > 0 { // one that is lost is waited for in vain
-		delete(ids, b.get(p.Queue).MessageId)
-	}
+		tp := tap{drop: func(purpose string, method uint16, _ []byte) bool {
+			return purpose == "publish" && (method == methodAck || method == methodNack)
+		}}
+		cfg := tp.through(b, b.config(Queue{Policy: p, Hook: &recorder{reply: always(hooks.Retry)}, Concurrency: 3}))
+		cfg.ConfirmTimeout = 50 * time.Millisecond
+		run := b.start(cfg)
+		b.eventually("six copies that are not confirmed", func() bool { return b.log.count("no confirm in time") >= 6 })
+		if err := run.stop(); err != nil {
+			t.Errorf("Run() = %v", err)
+		}
+		for _, m := range tp.settlements() {
+			if !strings.HasSuffix(m, "requeue") {
+				t.Errorf("an original ended by %q although its copy was not confirmed", m)
+			}
+		}
+		for len(ids) > 0 { // one that is lost is waited for in vain
+			delete(ids, b.get(p.Queue).MessageId)
+		}
+	})
 }
 
 // settlements are the frames that settle deliveries. The one by which a channel

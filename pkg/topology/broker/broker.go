@@ -3,9 +3,9 @@
 //
 // [Dial] opens a connection, [Open] a [Session] on one of its own, [On] a
 // Session on one that somebody else owns. [Apply] declares, [Check] proves for
-// CI that everything is there, [Verify] is the quick look before consuming. All
-// three answer with one [Report]; their error is only for what ends the whole
-// attempt: the connection, the context.
+// CI that everything is there, [Verify] is the quick look before consuming, and
+// [Prove] finds out whether copies would arrive. All four answer with a [Report];
+// their error is only for what ends the whole attempt: the connection, the context.
 package broker
 
 import (

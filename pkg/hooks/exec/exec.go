@@ -1,5 +1,7 @@
 // Package exec is the kind of hook that runs a command for each delivery, or for
-// each batch.
+// each batch. The process gets the body on its standard input and metadata in its
+// environment and on descriptor 3; it answers by its exit code or on descriptor 4.
+// A call returns when its process group is gone.
 package exec
 
 import (

@@ -1,4 +1,6 @@
-// Package http is the kind of hook that posts each delivery to an endpoint.
+// Package http is the kind of hook that posts each delivery to an endpoint. The
+// answer's status decides, unless a header or, for a batch, the body says more. An
+// endpoint that cannot have seen the request is a [hooks.UnavailableError].
 //
 // What a request says and what an answer means is here; how both are carried is in
 // packages below: exchange, plainhttp and transport.

@@ -1,4 +1,7 @@
-// Package worker is the kind of hook that hands deliveries to processes that stay.
+// Package worker is the kind of hook that hands deliveries to processes that stay:
+// a line of JSON for each on their standard input, and one back on their standard
+// output. A process that breaks this protocol, or has a call that runs out of time,
+// is ended, and replaced when the next call comes.
 package worker
 
 import (
@@ -52,8 +55,8 @@ func New(h *spec.Handler, o setup.Options) (hooks.Hook, error) {
 func (w *workers) Limit() int { return len(w.pool.slots) * w.pool.pipeline }
 
 // Handle implements [hooks.Hook]. It returns when the delivery has been
-// answered or when the process that had it is gone: after a failure
-// the delivery is not worked on any more.
+// answered or when the process that had it is gone: after a failure the delivery is
+// not worked on any more.
 func (w *workers) Handle(ctx context.Context, m hooks.Message) (hooks.Outcome, error) {
 	if ctx.Err() != nil {
 		return hooks.Outcome{Reason: message.StopReason(ctx, w.h.Timeout)}, nil

@@ -53,7 +53,7 @@ func (b *bench) numbered(queue string, n int) {
 	}
 }
 
-func TestABatchIsOneCallAndASettlementForEachMessage(t *testing.T) {
+func TestBatchIsOneCallAndASettlementForEachMessage(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		q := b.queue(settle.Classic, nil)
@@ -75,7 +75,7 @@ func TestABatchIsOneCallAndASettlementForEachMessage(t *testing.T) {
 	})
 }
 
-func TestABatchThatDoesNotFillRunsAfterItsWait(t *testing.T) {
+func TestBatchThatDoesNotFillRunsAfterItsWait(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		q := b.queue(settle.Classic, nil)
@@ -141,7 +141,7 @@ func TestEachMessageOfABatchIsSettledByItsOwnOutcome(t *testing.T) {
 	}
 }
 
-func TestAnAnswerOfTheWrongLengthRetriesTheWholeBatch(t *testing.T) {
+func TestAnswerOfTheWrongLengthRetriesTheWholeBatch(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := capped(b, settle.Classic, 2)
@@ -167,7 +167,7 @@ func TestAnAnswerOfTheWrongLengthRetriesTheWholeBatch(t *testing.T) {
 	})
 }
 
-func TestADrainRunsABatchThatIsNotFullAtOnce(t *testing.T) {
+func TestDrainRunsABatchThatIsNotFullAtOnce(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		q := b.queue(settle.Classic, nil)
@@ -192,7 +192,7 @@ func TestADrainRunsABatchThatIsNotFullAtOnce(t *testing.T) {
 	})
 }
 
-func TestADrainHandsBackABatchThatFindsNoSlot(t *testing.T) {
+func TestDrainHandsBackABatchThatFindsNoSlot(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		q := b.queue(settle.Classic, nil)
@@ -218,7 +218,7 @@ func TestADrainHandsBackABatchThatFindsNoSlot(t *testing.T) {
 	})
 }
 
-func TestABatchWaitsForAHookThatCannotBeRun(t *testing.T) {
+func TestBatchWaitsForAHookThatCannotBeRun(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := capped(b, settle.Quorum, 2)
@@ -256,7 +256,7 @@ func (c *counts) Observe(e Event) {
 	}
 }
 
-func TestABatchThatOutlivesItsConnectionIsAckedOnItsRedelivery(t *testing.T) {
+func TestBatchThatOutlivesItsConnectionIsAckedOnItsRedelivery(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		q := b.queue(settle.Classic, nil)

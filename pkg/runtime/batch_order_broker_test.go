@@ -156,7 +156,7 @@ func heldBatches() (hook *batchRecorder, started, finish chan struct{}) {
 	return hook, started, finish
 }
 
-func TestADrainHandsBackWhatWaitsForTheKeyOfABatch(t *testing.T) {
+func TestDrainHandsBackWhatWaitsForTheKeyOfABatch(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		q := b.keyedQueue(settle.Classic, 10, 1)
@@ -182,7 +182,7 @@ func TestADrainHandsBackWhatWaitsForTheKeyOfABatch(t *testing.T) {
 	})
 }
 
-func TestAKeyWaitsForABatchThatALostConnectionHasLeftRunning(t *testing.T) {
+func TestKeyWaitsForABatchThatALostConnectionHasLeftRunning(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		q := b.keyedQueue(settle.Classic, 5, 1)
@@ -214,7 +214,7 @@ func TestAKeyWaitsForABatchThatALostConnectionHasLeftRunning(t *testing.T) {
 	})
 }
 
-func TestAQueueThatIsDeletedLeavesNothingWaitingForAKey(t *testing.T) {
+func TestQueueThatIsDeletedLeavesNothingWaitingForAKey(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		q := b.keyedQueue(settle.Classic, 10, 1)

@@ -16,7 +16,7 @@ import (
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
-func TestABodyOverMaxBodyEndsInTheDeadLetterQueueWithItsReason(t *testing.T) {
+func TestBodyOverMaxBodyEndsInTheDeadLetterQueueWithItsReason(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
 		for _, batch := range []int{0, 2} {
@@ -57,7 +57,7 @@ func TestABodyOverMaxBodyEndsInTheDeadLetterQueueWithItsReason(t *testing.T) {
 }
 
 // Without a dead-letter queue of rsctl's, the message goes the way of a drop.
-func TestABodyOverMaxBodyIsRejectedWhereThereIsNoDeadLetterQueue(t *testing.T) {
+func TestBodyOverMaxBodyIsRejectedWhereThereIsNoDeadLetterQueue(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestAboveMaxInMemoryOneMessageIsHandledAtATime(t *testing.T) {
 }
 
 // What waits for memory has begun nothing: a stop hands it back.
-func TestAStopHandsBackWhatWaitsForMemory(t *testing.T) {
+func TestStopHandsBackWhatWaitsForMemory(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		work := b.queue(settle.Classic, nil)

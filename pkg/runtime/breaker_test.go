@@ -161,7 +161,7 @@ func TestNothingIsKeptAtAClosedGateNearTheConsumerTimeout(t *testing.T) {
 	})
 }
 
-func TestALongPauseHandsTheMessagesBackAndTheyRunAfterIt(t *testing.T) {
+func TestLongPauseHandsTheMessagesBackAndTheyRunAfterIt(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		q := b.queue(settle.Classic, nil)
@@ -199,7 +199,7 @@ func TestALongPauseHandsTheMessagesBackAndTheyRunAfterIt(t *testing.T) {
 	})
 }
 
-func TestAFailingHookSpendsNoAttemptWhileItsQueueIsPaused(t *testing.T) {
+func TestFailingHookSpendsNoAttemptWhileItsQueueIsPaused(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := capped(b, settle.Quorum, 6) // more than the four failures, whichever messages they fall on

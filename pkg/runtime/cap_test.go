@@ -23,7 +23,7 @@ func capped(b *bench, kind settle.Type, attempts int) settle.Policy {
 	return settle.Policy{Queue: b.queue(kind, args), Type: kind, MaxAttempts: attempts, DeadLetter: dead}
 }
 
-func TestAHopelessMessageRunsAsOftenAsItMay(t *testing.T) {
+func TestHopelessMessageRunsAsOftenAsItMay(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string

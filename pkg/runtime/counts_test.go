@@ -28,7 +28,7 @@ func (h *heldHook) Handle(_ context.Context, m hooks.Message) (hooks.Outcome, er
 	return hooks.Outcome{Verdict: hooks.Ack}, nil
 }
 
-func TestALostConnectionCostsAnAttemptOnAQuorumQueueOnly(t *testing.T) {
+func TestLostConnectionCostsAnAttemptOnAQuorumQueueOnly(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[settle.Type]int{settle.Classic: 1, settle.Quorum: 2} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestALostConnectionCostsAnAttemptOnAQuorumQueueOnly(t *testing.T) {
 // handed back, as a stop does before RabbitMQ 4.3.
 const handsBackSoon = 8 * time.Second
 
-func TestAHandBackCostsAnAttemptOnAQuorumQueueBefore43Only(t *testing.T) {
+func TestHandBackCostsAnAttemptOnAQuorumQueueBefore43Only(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestAHandBackCostsAnAttemptOnAQuorumQueueBefore43Only(t *testing.T) {
 	}
 }
 
-func TestACopyGoesToTheEndOfItsQueue(t *testing.T) {
+func TestCopyGoesToTheEndOfItsQueue(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := capped(b, settle.Classic, 3)

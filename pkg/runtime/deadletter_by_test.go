@@ -74,7 +74,7 @@ func TestADroppedMessageIsToldFromASpentOneOnAQuorumQueue(t *testing.T) {
 
 // The slots may be taken for long; on a quorum queue each return meanwhile is an
 // attempt.
-func TestARememberedAckWaitsForNoSlot(t *testing.T) {
+func TestRememberedAckWaitsForNoSlot(t *testing.T) {
 	t.Parallel()
 	for _, batch := range []int{0, 2} {
 		t.Run(fmt.Sprintf("batches of %d", batch), func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
-func TestACopyThatCannotArriveLosesNothing(t *testing.T) {
+func TestCopyThatCannotArriveLosesNothing(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name  string
@@ -105,7 +105,7 @@ func TestSettlementIsOutOfOrderAndOnceEach(t *testing.T) {
 	})
 }
 
-func TestADrainFinishesRunningHooksAndHandsTheRestBack(t *testing.T) {
+func TestDrainFinishesRunningHooksAndHandsTheRestBack(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestADrainFinishesRunningHooksAndHandsTheRestBack(t *testing.T) {
 	}
 }
 
-func TestAHookThatOutlastsTheShutdownIsStoppedAndItsMessageKept(t *testing.T) {
+func TestHookThatOutlastsTheShutdownIsStoppedAndItsMessageKept(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := capped(b, settle.Classic, 3)
@@ -162,7 +162,7 @@ func TestAHookThatOutlastsTheShutdownIsStoppedAndItsMessageKept(t *testing.T) {
 	})
 }
 
-func TestASecondSignalStopsAtOnce(t *testing.T) {
+func TestSecondSignalStopsAtOnce(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		q := b.queue(settle.Classic, nil)
@@ -184,7 +184,7 @@ func TestASecondSignalStopsAtOnce(t *testing.T) {
 	})
 }
 
-func TestAnUnavailableHookSpendsNoAttempt(t *testing.T) {
+func TestUnavailableHookSpendsNoAttempt(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := capped(b, settle.Quorum, 2)
@@ -221,7 +221,7 @@ func TestAnUnavailableHookSpendsNoAttempt(t *testing.T) {
 	})
 }
 
-func TestAQueueDeletedAndDeclaredAgainIsConsumedAgain(t *testing.T) {
+func TestQueueDeletedAndDeclaredAgainIsConsumedAgain(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		gone, other := b.queue(settle.Classic, nil), b.queue(settle.Classic, nil)
@@ -245,7 +245,7 @@ func TestAQueueDeletedAndDeclaredAgainIsConsumedAgain(t *testing.T) {
 	})
 }
 
-func TestAPlainRequeueCannotSpin(t *testing.T) {
+func TestPlainRequeueCannotSpin(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -293,7 +293,7 @@ func (a *arrivals) times() []time.Time {
 	return slices.Clone(a.at)
 }
 
-func TestAHeldCopySurvivesAGracefulStop(t *testing.T) {
+func TestHeldCopySurvivesAGracefulStop(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := capped(b, settle.Classic, 3)
@@ -314,7 +314,7 @@ func TestAHeldCopySurvivesAGracefulStop(t *testing.T) {
 	})
 }
 
-func TestAMessageWithNoRoomForACopyEndsInTheDeadLetterQueue(t *testing.T) {
+func TestMessageWithNoRoomForACopyEndsInTheDeadLetterQueue(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := capped(b, settle.Classic, 3)

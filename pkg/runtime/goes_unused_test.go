@@ -23,7 +23,7 @@ func (b *bench) fleeting(name string) {
 	}
 }
 
-func TestALongPauseKeepsAQueueThatGoesWithItsLastConsumer(t *testing.T) {
+func TestLongPauseKeepsAQueueThatGoesWithItsLastConsumer(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		q := b.queue(settle.Classic, nil) + ".fleeting"
@@ -59,7 +59,7 @@ func TestALongPauseKeepsAQueueThatGoesWithItsLastConsumer(t *testing.T) {
 	})
 }
 
-func TestAQueueThatHasGoneIsDeclaredAgain(t *testing.T) {
+func TestQueueThatHasGoneIsDeclaredAgain(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		q := b.queue(settle.Classic, nil)
@@ -94,7 +94,7 @@ func TestAQueueThatHasGoneIsDeclaredAgain(t *testing.T) {
 
 // Before 4.3 a quorum queue counts what is handed back, so a stop runs what it has
 // prefetched.
-func TestAStopBefore43RunsWhatAQuorumQueueHasPrefetched(t *testing.T) {
+func TestStopBefore43RunsWhatAQuorumQueueHasPrefetched(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := capped(b, settle.Quorum, 2)
@@ -124,7 +124,7 @@ func TestAStopBefore43RunsWhatAQuorumQueueHasPrefetched(t *testing.T) {
 }
 
 // What the time does not allow to run is handed back, and the log says what that costs.
-func TestAStopRunsWhatItHasPrefetchedOnlyAsLongAsItMay(t *testing.T) {
+func TestStopRunsWhatItHasPrefetchedOnlyAsLongAsItMay(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := capped(b, settle.Quorum, 5)

@@ -12,7 +12,7 @@ import (
 
 // A delivery that is held when the drain is over is retried early: nobody else
 // would be given it before.
-func TestAHeldDeliveryIsRetriedEarlyByAStop(t *testing.T) {
+func TestHeldDeliveryIsRetriedEarlyByAStop(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {

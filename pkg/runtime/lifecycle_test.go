@@ -23,7 +23,7 @@ func (b *bench) plain() settle.Policy {
 
 var errForGood = errors.New("wrong password")
 
-func TestAPermanentErrorBeforeTheFirstSessionEndsRun(t *testing.T) {
+func TestPermanentErrorBeforeTheFirstSessionEndsRun(t *testing.T) {
 	t.Parallel()
 	permanent := func(err error) bool { return errors.Is(err, errForGood) }
 	t.Run("of the dial", func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestAPermanentErrorBeforeTheFirstSessionEndsRun(t *testing.T) {
 	})
 }
 
-func TestAPermanentErrorAfterTheFirstSessionIsTriedAgain(t *testing.T) {
+func TestPermanentErrorAfterTheFirstSessionIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		px := newProxy(b)
@@ -85,7 +85,7 @@ func TestAPermanentErrorAfterTheFirstSessionIsTriedAgain(t *testing.T) {
 	})
 }
 
-func TestAPassingErrorOfTheDialIsTriedAgain(t *testing.T) {
+func TestPassingErrorOfTheDialIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := b.plain()
@@ -108,7 +108,7 @@ func TestAPassingErrorOfTheDialIsTriedAgain(t *testing.T) {
 	})
 }
 
-func TestAStopDuringTheDialEndsRun(t *testing.T) {
+func TestStopDuringTheDialEndsRun(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		cfg := b.config(Queue{Policy: b.plain(), Hook: &recorder{reply: always(hooks.Ack)}})
@@ -126,7 +126,7 @@ func TestAStopDuringTheDialEndsRun(t *testing.T) {
 	})
 }
 
-func TestAQueueThatIsMissingAtTheStartIsWaitedFor(t *testing.T) {
+func TestQueueThatIsMissingAtTheStartIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		missing, p := b.name(), b.plain()
@@ -192,7 +192,7 @@ func TestTwoProcessesShareAQueue(t *testing.T) {
 	})
 }
 
-func TestAQueueThatAnotherConsumesExclusivelyIsTakenOver(t *testing.T) {
+func TestQueueThatAnotherConsumesExclusivelyIsTakenOver(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := b.plain()
@@ -213,7 +213,7 @@ func TestAQueueThatAnotherConsumesExclusivelyIsTakenOver(t *testing.T) {
 	})
 }
 
-func TestADrainWaitsForHeldCopies(t *testing.T) {
+func TestDrainWaitsForHeldCopies(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"timer", "hold"} {
 		t.Run(mode, func(t *testing.T) {
@@ -236,7 +236,7 @@ func TestADrainWaitsForHeldCopies(t *testing.T) {
 	}
 }
 
-func TestADrainCountsTheRetriesThatWaitOnTheBroker(t *testing.T) {
+func TestDrainCountsTheRetriesThatWaitOnTheBroker(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		const n = 3
@@ -261,7 +261,7 @@ func TestADrainCountsTheRetriesThatWaitOnTheBroker(t *testing.T) {
 	})
 }
 
-func TestADrainOfEmptyQueuesEnds(t *testing.T) {
+func TestDrainOfEmptyQueuesEnds(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		hook := &recorder{reply: always(hooks.Ack)}

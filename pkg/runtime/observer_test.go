@@ -86,7 +86,7 @@ func byBody(m hooks.Message) hooks.Outcome {
 	return hooks.Outcome{Verdict: hooks.Ack}
 }
 
-func TestAnObserverSeesEveryDeliveryEndOnce(t *testing.T) {
+func TestObserverSeesEveryDeliveryEndOnce(t *testing.T) {
 	t.Parallel()
 	const attempts = 3
 	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
@@ -163,7 +163,7 @@ func checkCopies(t *testing.T, j *journal, kind settle.Type, attempts int) {
 	}
 }
 
-func TestAnObserverSeesACopyThatIsReturned(t *testing.T) {
+func TestObserverSeesACopyThatIsReturned(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := b.plain()
@@ -184,7 +184,7 @@ func TestAnObserverSeesACopyThatIsReturned(t *testing.T) {
 	})
 }
 
-func TestAnObserverSeesHeldCopies(t *testing.T) {
+func TestObserverSeesHeldCopies(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := b.real(shortly(tablePolicy(settle.Classic, 3, "timer"), replayDelay))
@@ -211,7 +211,7 @@ func TestAnObserverSeesHeldCopies(t *testing.T) {
 	})
 }
 
-func TestAnObserverSeesAQueuePause(t *testing.T) {
+func TestObserverSeesAQueuePause(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := b.plain()
@@ -242,7 +242,7 @@ func TestAnObserverSeesAQueuePause(t *testing.T) {
 	})
 }
 
-func TestAnObserverSeesALostConnection(t *testing.T) {
+func TestObserverSeesALostConnection(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		px := newProxy(b)
@@ -290,7 +290,7 @@ func (h *stuckHook) Handle(context.Context, hooks.Message) (hooks.Outcome, error
 	return hooks.Outcome{Verdict: hooks.Ack}, nil
 }
 
-func TestAnObserverSeesADrain(t *testing.T) {
+func TestObserverSeesADrain(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := b.plain()

@@ -126,7 +126,7 @@ func TestDeliveriesOfOneKeyRunOneAtATimeAndInOrder(t *testing.T) {
 	})
 }
 
-func TestADrainHandsBackWhatWaitsForItsTurn(t *testing.T) {
+func TestDrainHandsBackWhatWaitsForItsTurn(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		q := b.keyedQueue(settle.Classic, 10, 1)
@@ -168,7 +168,7 @@ func consumeConns(cfg *Config) <-chan *amqp.Connection {
 	return conns
 }
 
-func TestAKeyWaitsForAHookThatALostConnectionHasLeftRunning(t *testing.T) {
+func TestKeyWaitsForAHookThatALostConnectionHasLeftRunning(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		q := b.keyedQueue(settle.Classic, 3, 1)

@@ -51,7 +51,7 @@ func ackEach(r *recorder, ms []hooks.Message) ([]hooks.Outcome, error) {
 
 // Where a consumer that is cancelled with a message in hand may keep it for ever, a
 // queue has none until it may have all of its prefetch.
-func TestAQueueBeginsWithoutAConsumerThatWouldHaveToBeCancelled(t *testing.T) {
+func TestQueueBeginsWithoutAConsumerThatWouldHaveToBeCancelled(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		messages, batch int
@@ -91,7 +91,7 @@ func TestAQueueBeginsWithoutAConsumerThatWouldHaveToBeCancelled(t *testing.T) {
 }
 
 // A stop while a queue is polled hands out no further message.
-func TestAStopEndsThePollingOfAQueue(t *testing.T) {
+func TestStopEndsThePollingOfAQueue(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := capped(b, settle.Quorum, 3)

@@ -53,7 +53,7 @@ func (p *proxy) through(cfg Config) Config {
 	return cfg
 }
 
-func TestAHookThatOutlivesItsConnectionIsNotSettledElsewhere(t *testing.T) {
+func TestHookThatOutlivesItsConnectionIsNotSettledElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
@@ -114,7 +114,7 @@ func TestAHookThatOutlivesItsConnectionIsNotSettledElsewhere(t *testing.T) {
 	}
 }
 
-func TestAnOutageOfTheBrokerIsWaitedFor(t *testing.T) {
+func TestOutageOfTheBrokerIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := newProxy(b)

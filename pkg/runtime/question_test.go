@@ -33,7 +33,7 @@ func mute(method uint16, tag string, on *atomic.Bool) *tap {
 }
 
 // A queue whose node is down leaves basic.consume without an answer.
-func TestAQueueThatDoesNotAnswerKeepsNoOtherQueueAndIsTriedAgain(t *testing.T) {
+func TestQueueThatDoesNotAnswerKeepsNoOtherQueueAndIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		silent, other := b.plain(), b.plain()
@@ -104,7 +104,7 @@ func failures(j *journal, queue string) []error {
 	return all
 }
 
-func TestAStopDoesNotWaitForAQueueThatDoesNotAnswer(t *testing.T) {
+func TestStopDoesNotWaitForAQueueThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string

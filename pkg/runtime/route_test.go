@@ -13,7 +13,7 @@ import (
 	"github.com/rsctl/rsctl/pkg/settle"
 )
 
-func TestASpentQuorumMessageIsKeptWhileItsDeadLetterQueueIsMissing(t *testing.T) {
+func TestSpentQuorumMessageIsKeptWhileItsDeadLetterQueueIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
@@ -50,7 +50,7 @@ func TestASpentQuorumMessageIsKeptWhileItsDeadLetterQueueIsMissing(t *testing.T)
 	}
 }
 
-func TestASpentQuorumMessageOutlivesAStopWithoutItsDeadLetterQueue(t *testing.T) {
+func TestSpentQuorumMessageOutlivesAStopWithoutItsDeadLetterQueue(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := capped(b, settle.Quorum, 2)
@@ -112,7 +112,7 @@ func TestOneUnusableQueueDoesNotKeepTheOthersAfterAReconnect(t *testing.T) {
 	})
 }
 
-func TestATopologyThatDoesNotAnswerDoesNotKeepQueuesFromBeingConsumed(t *testing.T) {
+func TestTopologyThatDoesNotAnswerDoesNotKeepQueuesFromBeingConsumed(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		px := newProxy(b)

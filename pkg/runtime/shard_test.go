@@ -101,7 +101,7 @@ func openConnections(j *journal) int {
 	return len(seen)
 }
 
-func TestADrainSpansSeveralConnections(t *testing.T) {
+func TestDrainSpansSeveralConnections(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		hook := &recorder{reply: always(hooks.Ack)}
@@ -136,7 +136,7 @@ func declareExclusive(name string) func(context.Context, *amqp.Connection) error
 	}
 }
 
-func TestAnExclusiveQueueThatAnotherConnectionHoldsKeepsNoOtherQueue(t *testing.T) {
+func TestExclusiveQueueThatAnotherConnectionHoldsKeepsNoOtherQueue(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		held := fmt.Sprintf("rt-exclusive-%d", queueSeq.Add(1))

@@ -92,7 +92,7 @@ func (b *bench) mayWrite(user, pattern string) {
 		map[string]any{"configure": ".*", "write": pattern, "read": ".*"})
 }
 
-func TestADelayedCopyThatCannotArriveRunsNoHandlerAgain(t *testing.T) {
+func TestDelayedCopyThatCannotArriveRunsNoHandlerAgain(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestADelayedCopyThatCannotArriveRunsNoHandlerAgain(t *testing.T) {
 
 // On a quorum queue a return would spend the last attempt, and the server would
 // drop the message, whose dead-letter queue is missing.
-func TestAStopKeepsTheAttemptsOfAMessageWhoseCopyWaits(t *testing.T) {
+func TestStopKeepsTheAttemptsOfAMessageWhoseCopyWaits(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []settle.Type{settle.Classic, settle.Quorum} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestAStopKeepsTheAttemptsOfAMessageWhoseCopyWaits(t *testing.T) {
 	}
 }
 
-func TestACopyIsNotWaitedForNearTheConsumerTimeout(t *testing.T) {
+func TestCopyIsNotWaitedForNearTheConsumerTimeout(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := b.exactly(tablePolicy(settle.Classic, 1, ""))
@@ -169,7 +169,7 @@ func TestACopyIsNotWaitedForNearTheConsumerTimeout(t *testing.T) {
 	})
 }
 
-func TestACopyRefusedForWhatItIsEndsOnce(t *testing.T) {
+func TestCopyRefusedForWhatItIsEndsOnce(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := capped(b, settle.Classic, 3)

@@ -61,7 +61,7 @@ func TestCountsNotUnderstoodAreLoggedOnce(t *testing.T) {
 	})
 }
 
-func TestADelayThatIsDroppedIsReportedRarely(t *testing.T) {
+func TestDelayThatIsDroppedIsReportedRarely(t *testing.T) {
 	t.Parallel()
 	inMemory(t, func(t *testing.T, b *bench) {
 		p := capped(b, settle.Quorum, 3)

@@ -92,7 +92,7 @@ func requeueOnce() func(hooks.Message) hooks.Outcome {
 	}
 }
 
-func TestADeliveryThatNoHookHasSeenIsHandedBackByNack(t *testing.T) {
+func TestDeliveryThatNoHookHasSeenIsHandedBackByNack(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string

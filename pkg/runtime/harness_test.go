@@ -52,6 +52,7 @@ type bench struct {
 	t       *testing.T
 	url     string
 	network func(network, addr string) (net.Conn, error)
+	memory  *membroker.Broker // nil: a real one
 	conn    *amqp.Connection
 	ch      *amqp.Channel
 	log     *syncBuffer
@@ -93,7 +94,9 @@ func inMemory(t *testing.T, test func(t *testing.T, b *bench)) {
 			synctest.Test(t, func(t *testing.T) {
 				broker := membroker.New(s)
 				t.Cleanup(broker.Close)
-				test(t, newBenchOn(t, membroker.URL, broker.Connect))
+				b := newBenchOn(t, membroker.URL, broker.Connect)
+				b.memory = broker
+				test(t, b)
 			})
 		})
 	}

@@ -41,7 +41,7 @@ func (p *child) write() {
 		runtime.Gosched() // calls that are ready too get into this batch
 		p.mu.Lock()
 		batch, p.out = p.out, batch
-		last := p.last
+		last := p.inputOver
 		p.mu.Unlock()
 		n, scratch, err = batch.Send(p.stdin, scratch)
 		p.written += n

@@ -38,16 +38,16 @@ type child struct {
 	why     string
 	busy    sync.WaitGroup
 
-	mu      sync.Mutex
-	calls   map[uint64]*call // by id
-	lastID  uint64
-	out     message.Payload // lines for the process that the writer has not taken
-	queued  int64           // bytes of all lines so far
-	answers int
-	last    bool          // no line follows
-	wake    chan struct{} // tells the writer
-	written int64         // of the writer, to be read after its end
-	taken   []answered    // of the reader, to be handed on
+	mu        sync.Mutex
+	calls     map[uint64]*call // by id
+	lastID    uint64
+	out       message.Payload // lines for the process that the writer has not taken
+	queued    int64           // bytes of all lines so far
+	answers   int
+	inputOver bool          // no line follows
+	wake      chan struct{} // tells the writer
+	written   int64         // of the writer, to be read after its end
+	taken     []answered    // of the reader, to be handed on
 }
 
 // A stopCause says why rsctl ended a process.
@@ -120,13 +120,13 @@ func (p *child) begin() {
 	p.busy.Go(p.write)
 	p.busy.Go(p.read)
 	p.busy.Go(func() { process.Drain(p.errors, p.stderr) })
-	go p.live()
+	go p.awaitEnd()
 }
 
 // submit queues a request. It reports false when the process takes no more.
 func (p *child) submit(c *call) bool {
 	p.mu.Lock()
-	if p.last || p.ctx.Err() != nil {
+	if p.inputOver || p.ctx.Err() != nil {
 		p.mu.Unlock()
 		return false
 	}
@@ -151,23 +151,23 @@ func (p *child) end(cause error) {
 func (p *child) endInput() {
 	p.pool.retire(p)
 	p.mu.Lock()
-	p.last = true
+	p.inputOver = true
 	p.mu.Unlock()
 	p.tellWriter()
 	time.AfterFunc(p.pool.endFor, func() { p.cancel(errClosed) }) // too late for a process that is gone
 }
 
-// live waits for the end of the process and settles what it leaves: the rest of
+// awaitEnd waits for the end of the process and settles what it leaves: the rest of
 // its group is ended, answers that it wrote are still read, and the other calls
 // fail.
-func (p *child) live() {
+func (p *child) awaitEnd() {
 	defer p.pool.alive.Done()
 	status, err := process.WaitFor(p.pid)
 	close(p.exited)
 	p.end(errEnded)
 	p.stopper.Finish()
 	p.mu.Lock()
-	p.last = true
+	p.inputOver = true
 	p.mu.Unlock()
 	p.tellWriter()
 	now := time.Now()

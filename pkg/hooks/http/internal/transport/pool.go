@@ -39,7 +39,7 @@ func (t *transports) replace(old *http.Transport) {
 }
 
 // renew leaves the old transport to the calls in flight, after which its
-// connections are closed: at once, or of HTTP/2 after exchange.IdleFor.
+// connections are closed: at once, or of HTTP/2 after [exchange.IdleFor].
 func (t *transports) renew() {
 	if t.current != nil {
 		t.current.CloseIdleConnections()

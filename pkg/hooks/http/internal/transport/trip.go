@@ -143,7 +143,8 @@ func (p *trip) lost(err error) bool {
 	return p.refused.Load() || p.reused.Load() && (!p.answered.Load() || unwritten)
 }
 
-// Whole implements [exchange.Trip]: it reports whether the request had been sent in full when the answer came.
+// Whole implements [exchange.Trip]: it reports whether the request had been sent in
+// full when the answer came.
 func (p *trip) Whole(ctx context.Context) bool {
 	if p.early.Load() || p.written.Load() {
 		return !p.early.Load()
@@ -173,7 +174,8 @@ func (p *trip) spend() {
 	}
 }
 
-// End implements [exchange.Trip]: it closes a connection that is not to be used again.
+// End implements [exchange.Trip]: it closes a connection that is not to be used
+// again.
 func (p *trip) End() {
 	if c := p.conn.Load(); c != nil && c.spent.Load() {
 		c.Close()

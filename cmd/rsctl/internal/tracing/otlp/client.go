@@ -1,7 +1,7 @@
 // Package otlp sends spans to a collector of OpenTelemetry, by OTLP over HTTP
 // with protobuf.
 //
-// OpenTelemetry has a client for that, which links gRPC: 70 packages and a
+// OpenTelemetry has a client for that, which links gRPC: 107 packages and a
 // quarter of the binary for one POST. Spans are put into their form, and queued,
 // by OpenTelemetry's own packages; this one reads the standard's variables and
 // posts.

@@ -27,19 +27,14 @@ type Config struct {
 	// Dial opens one connection; purpose is "consume", "publish", "reply" or "prepare". A
 	// queue that does not answer gets connections of its own to consume it.
 	Dial func(ctx context.Context, purpose string) (*amqp.Connection, error)
-	// Permanent reports whether trying Dial or Prepare again is useless. Such an
-	// error ends Run when it happens before the first consumer has started; later
-	// ones are tried again, since an operator may be mending the broker.
-	// nil: no error is.
-	Permanent func(error) bool
 	// Prepare declares or verifies what the queues need, after every dial of the
 	// consume connection and before the first consumer. nil does nothing.
 	//
 	// Before anything has been consumed, it may take a minute, and a tenth of a second
-	// for each queue; when it fails, Run dials and prepares again (see Permanent and
-	// HeldUp). After a reconnect it may take 5 s. When it fails then, the queues are
-	// consumed all the same, and it runs again beside them, on connections of its own,
-	// until it succeeds.
+	// for each queue; when it fails, Run dials and prepares again, unless the error is
+	// [Permanent] (see also HeldUp). After a reconnect it may take 5 s. When it fails
+	// then, the queues are consumed all the same, and it runs again beside them, on
+	// connections of its own, until it succeeds.
 	//
 	// It has to return when its context ends, and may close the connection then: a
 	// question to a broker that does not answer ends in no other way.
@@ -65,6 +60,21 @@ type Config struct {
 	Bodies *memory.Bodies
 	// Observer is told what happens; nil costs nothing.
 	Observer Observer
+}
+
+// Permanent is an error of Dial or Prepare that trying again does not mend, when its
+// method returns true: a wrong password, a queue of another type. It ends Run when it
+// comes before the first consumer has started; later ones are tried again, since an
+// operator may be mending the broker.
+type Permanent interface {
+	error
+	Permanent() bool
+}
+
+// permanent reports whether err is, or wraps, a Permanent error.
+func permanent(err error) bool {
+	var p Permanent
+	return errors.As(err, &p) && p.Permanent()
 }
 
 // Queue is one queue to consume.
@@ -136,9 +146,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.ConfirmTimeout <= 0 {
 		c.ConfirmTimeout = DefaultConfirmTimeout
-	}
-	if c.Permanent == nil {
-		c.Permanent = func(error) bool { return false }
 	}
 	if c.Bodies == nil {
 		c.Bodies = memory.NewBodies(memory.Default, c.Log)

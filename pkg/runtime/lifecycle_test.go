@@ -21,11 +21,16 @@ func (b *bench) plain() settle.Policy {
 	return settle.Policy{Queue: b.queue(settle.Classic, nil), Type: settle.Classic}
 }
 
-var errForGood = errors.New("wrong password")
+// forGood is an error that trying again does not mend.
+type forGood string
+
+func (e forGood) Error() string   { return string(e) }
+func (e forGood) Permanent() bool { return true }
+
+const errForGood = forGood("wrong password")
 
 func TestPermanentErrorBeforeTheFirstSessionEndsRun(t *testing.T) {
 	t.Parallel()
-	permanent := func(err error) bool { return errors.Is(err, errForGood) }
 	t.Run("of the dial", func(t *testing.T) {
 		t.Parallel()
 		log, out := bufferedLog()
@@ -35,7 +40,7 @@ func TestPermanentErrorBeforeTheFirstSessionEndsRun(t *testing.T) {
 				dials.Add(1)
 				return nil, errForGood
 			},
-			Permanent: permanent, Log: log, Queues: complete().Queues,
+			Log: log, Queues: complete().Queues,
 		})
 		if !errors.Is(err, errForGood) || dials.Load() != 1 {
 			t.Errorf("Run() = %v after %d dials, want the error after one", err, dials.Load())
@@ -48,7 +53,6 @@ func TestPermanentErrorBeforeTheFirstSessionEndsRun(t *testing.T) {
 		t.Parallel()
 		inMemory(t, func(t *testing.T, b *bench) {
 			cfg := b.config(Queue{Policy: b.plain(), Hook: &recorder{reply: always(hooks.Ack)}})
-			cfg.Permanent = permanent
 			cfg.Prepare = func(context.Context, *amqp.Connection) error { return errForGood }
 			if err := b.start(cfg).wait(); !errors.Is(err, errForGood) {
 				t.Errorf("Run() = %v", err)
@@ -65,7 +69,6 @@ func TestPermanentErrorAfterTheFirstSessionIsTriedAgain(t *testing.T) {
 		hook := &recorder{reply: always(hooks.Ack)}
 		cfg := px.through(b.config(Queue{Policy: p, Hook: hook}))
 		var prepared atomic.Int64
-		cfg.Permanent = func(error) bool { return true }
 		cfg.Prepare = func(context.Context, *amqp.Connection) error {
 			if prepared.Add(1) == 2 {
 				return errForGood

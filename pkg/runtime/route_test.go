@@ -2,7 +2,6 @@ package runtime
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -86,10 +85,9 @@ func TestOneUnusableQueueDoesNotKeepTheOthersAfterAReconnect(t *testing.T) {
 		cfg := px.through(b.config(Queue{Policy: p, Hook: hook}))
 		var spoiled atomic.Bool
 		var prepared atomic.Int64 // with success
-		cfg.Permanent = func(error) bool { return true }
 		cfg.Prepare = func(context.Context, *amqp.Connection) error {
 			if spoiled.Load() {
-				return errors.New("queue of another team is missing")
+				return forGood("queue of another team is missing")
 			}
 			prepared.Add(1)
 			return nil

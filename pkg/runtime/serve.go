@@ -51,7 +51,7 @@ func (r *runner) connect(st lifetimes) (*amqp.Connection, error) {
 		case err == nil:
 			close(r.opened)
 			return conn, nil
-		case r.cfg.Permanent(err):
+		case permanent(err):
 			return nil, err
 		}
 		r.waitToConnect(st, wait, r.consumers, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rsctl/rsctl/pkg/runtime"
 	"github.com/rsctl/rsctl/pkg/spec"
 	"github.com/rsctl/rsctl/pkg/topology/broker"
 )
@@ -25,6 +26,15 @@ func (e *StartError) Error() string {
 	}
 	return b.String()
 }
+
+// Trying again mends neither of them.
+var (
+	_ runtime.Permanent = (*StartError)(nil)
+	_ runtime.Permanent = (*broker.Refusal)(nil)
+)
+
+// Permanent says to package runtime that trying again is useless.
+func (*StartError) Permanent() bool { return true }
 
 // Hint says what to do about the first problem of which that is known; further hints
 // rarely say anything new.
@@ -65,14 +75,6 @@ func problemOf(file string, f broker.Finding) Problem {
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// permanent holds what trying again does not mend: a refused login, and a topology
-// that is not as the spec needs it.
-func permanent(err error) bool {
-	var refusal *broker.Refusal
-	var start *StartError
-	return errors.As(err, &refusal) || errors.As(err, &start)
-}
 
 // heldUp holds what concerns only queues that another connection has exclusively.
 func heldUp(err error) bool {

@@ -205,7 +205,6 @@ func (s *Service) config(giveUp context.CancelCauseFunc) runtime.Config {
 	p := &preparer{spec: s.spec, names: s.Queues(), log: s.log}
 	cfg := runtime.Config{
 		Dial:            newLogins(s.opts.LoginPatience, giveUp).watch(p.dial),
-		Permanent:       permanent,
 		Prepare:         p.prepare,
 		HeldUp:          heldUp,
 		Log:             s.log,

@@ -28,6 +28,9 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Message }
 
+// Permanent says to package runtime that trying again is useless.
+func (*Refusal) Permanent() bool { return true }
+
 // explainDial turns a failed connect into one line. What may pass by itself (a
 // refused TCP connection, a timeout, a connection limit) is no Refusal.
 func explainDial(ctx context.Context, uri amqp.URI, err error, socket *watchedConn) error {

@@ -2,7 +2,7 @@
 // with protobuf.
 //
 // OpenTelemetry has a client for that, which links gRPC: 107 packages and a
-// quarter of the binary for one POST. Spans are put into their form, and queued,
+// seventh of the binary for one POST. Spans are put into their form, and queued,
 // by OpenTelemetry's own packages; this one reads the standard's variables and
 // posts.
 package otlp

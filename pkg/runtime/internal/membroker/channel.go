@@ -83,28 +83,30 @@ func (ch *channel) sendContent(a arguments, m *message, headers table) {
 // fail ends the channel for an error of its client.
 func (ch *channel) fail(code uint16, format string, args ...any) {
 	names := map[uint16]string{accessRefused: "ACCESS_REFUSED", notFound: "NOT_FOUND", resourceLocked: "RESOURCE_LOCKED", precondition: "PRECONDITION_FAILED"}
-	ch.end()
+	endAll(ch)
 	ch.send(call(chanClose).short(code).text(names[code] + " - " + fmt.Sprintf(format, args...)).short(0).short(0))
 }
 
-// end puts back what the channel has in hand.
-func (ch *channel) end() {
-	if ch.ended {
-		return
-	}
-	ch.ended = true
-	consumers := ch.consumers
-	ch.consumers = map[string]*consumer{}
+// endAll puts back what channels have in hand, and delivers it elsewhere: none of it to
+// another of them.
+func endAll(channels ...*channel) {
 	var touched []*queue
-	for _, u := range ch.unacked {
-		if ch.c.b.queues[u.q.name] == u.q {
-			u.q.putBack(u.m, lost)
-			touched = append(touched, u.q)
+	for _, ch := range channels {
+		ch.ended = true
+		for _, c := range ch.consumers {
+			c.q.remove(c)
+			touched = append(touched, c.q)
 		}
+		clear(ch.consumers)
 	}
-	ch.unacked = nil
-	for _, c := range consumers {
-		c.q.remove(c)
+	for _, ch := range channels {
+		for _, u := range ch.unacked {
+			if u.exists() {
+				u.q.putBack(u.m, lost)
+				touched = append(touched, u.q)
+			}
+		}
+		ch.unacked = nil
 	}
 	for _, q := range touched {
 		q.pump()
@@ -165,6 +167,7 @@ func (ch *channel) cancel(tag string) {
 	if c := ch.consumers[tag]; c != nil {
 		delete(ch.consumers, tag)
 		c.q.remove(c)
+		c.q.pump()
 	}
 	ch.send(call(basicCancelOk).text(tag))
 }
@@ -207,8 +210,8 @@ func (ch *channel) hold(c *consumer, q *queue, m message, autoAck bool) uint64 {
 	return ch.tag
 }
 
-// settle takes deliveries out and does to each what ends it.
-func (ch *channel) settle(tag uint64, multiple bool, end func(unacked)) {
+// settle takes deliveries out and finishes each.
+func (ch *channel) settle(tag uint64, multiple bool, finish func(unacked)) {
 	from, to := 0, len(ch.unacked)
 	if !multiple || tag > 0 {
 		at, found := slices.BinarySearchFunc(ch.unacked, tag, func(u unacked, tag uint64) int { return int(int64(u.tag) - int64(tag)) })
@@ -227,14 +230,17 @@ func (ch *channel) settle(tag uint64, multiple bool, end func(unacked)) {
 		if u.c != nil {
 			u.c.inFlight--
 		}
-		if ch.c.b.queues[u.q.name] == u.q {
-			end(u)
+		if u.exists() {
+			finish(u)
 		}
 	}
 	for _, u := range taken {
 		u.q.pump()
 	}
 }
+
+// exists reports whether the queue that the delivery is of is still there.
+func (u unacked) exists() bool { return u.q.b.queues[u.q.name] == u.q }
 
 // giveUp ends a delivery that was not acknowledged.
 func (u unacked) giveUp(requeue bool, how comeback) {

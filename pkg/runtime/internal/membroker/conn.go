@@ -3,6 +3,7 @@ package membroker
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 )
 
@@ -125,7 +126,7 @@ func (c *conn) onChannel(f frame) bool {
 		delete(c.channels, f.channel)
 	case ch == nil:
 	case m == chanClose:
-		ch.end()
+		endAll(ch)
 		delete(c.channels, f.channel)
 		c.write(f.channel, call(chanCloseOk))
 	case !ch.ended:
@@ -147,14 +148,11 @@ func (c *conn) lost() {
 	}
 	c.gone = true
 	delete(c.b.conns, c)
-	ids := make([]uint16, 0, len(c.channels))
-	for id := range c.channels {
-		ids = append(ids, id)
+	var all []*channel
+	for _, id := range slices.Sorted(maps.Keys(c.channels)) {
+		all = append(all, c.channels[id])
 	}
-	slices.Sort(ids)
-	for _, id := range ids {
-		c.channels[id].end()
-	}
+	endAll(all...)
 	for _, q := range c.b.queues {
 		if q.owner == c {
 			q.delete()

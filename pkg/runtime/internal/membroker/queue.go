@@ -207,14 +207,12 @@ func (q *queue) headers(m *message) table {
 	return h
 }
 
-// remove ends a consumer's stay.
+// remove ends a consumer's stay. The caller pumps.
 func (q *queue) remove(c *consumer) {
 	q.consumers = slices.DeleteFunc(q.consumers, func(other *consumer) bool { return other == c })
 	if q.autoDelete && len(q.consumers) == 0 {
 		q.delete()
-		return
 	}
-	q.pump()
 }
 
 // delete cancels the consumers and drops the messages.

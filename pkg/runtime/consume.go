@@ -73,6 +73,7 @@ func (c *consumer) attempt(st lifetimes, s *session) (*subscription, error) {
 		c.handlers.Go(leave)
 		return nil, c.declareAgain(st, err)
 	}
+	c.latest.Store(sub)
 	c.reportConsuming(sub)
 	c.handlers.Go(sub.watch)
 	if c.finishes(sub) {

@@ -178,6 +178,7 @@ func (c *consumer) handleAll(st lifetimes, d *delivery) {
 // queue up to 4.2 counts each return as an attempt.
 func (c *consumer) handBack(d *delivery) {
 	c.stopConsuming(d.sub)
+	c.stopSuccessor(d.sub)
 	if c.handBackCounts(d.sub) {
 		c.warned.rarely("messages that no handler has seen are handed back; before RabbitMQ 4.3 that costs each an attempt on a quorum queue")
 	}

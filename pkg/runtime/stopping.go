@@ -87,6 +87,16 @@ func (r *subscriber) stopReading(sub *subscription) bool {
 	return r.stopConsuming(sub)
 }
 
+// stopSuccessor cancels, in a stop, the consumer that has followed sub: what sub
+// hands back must not come to that one, and be handed back once more.
+func (r *subscriber) stopSuccessor(sub *subscription) {
+	latest := r.latest.Load()
+	if r.finishing == nil || r.finishing.asked.Err() == nil || latest == nil || latest == sub {
+		return
+	}
+	r.stopReading(latest)
+}
+
 // reportGoing says how many messages may go with the queue.
 func (r *subscriber) reportGoing(sub *subscription) {
 	q, err := ask(sub.session, nil, func() (amqp.Queue, error) {

@@ -17,6 +17,7 @@ type subscriber struct {
 	parked     atomic.Int64 // messages that have nowhere to go
 	tags       atomic.Int64
 	unanswered bool // the broker has not answered the last basic.consume
+	latest     atomic.Pointer[subscription]
 }
 
 func newSubscriber(r *settler) *subscriber {

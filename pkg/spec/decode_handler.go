@@ -7,7 +7,10 @@ import (
 	"time"
 )
 
-func (d *decoder) handler(n *node) *Handler {
+// handlerDecoder reads a handler.
+type handlerDecoder struct{ *decoder }
+
+func (d *handlerDecoder) handler(n *node) *Handler {
 	if n == nil || n.kind != mapping {
 		return nil
 	}
@@ -33,7 +36,7 @@ func (d *decoder) handler(n *node) *Handler {
 
 // reply returns whether answers are published, and the patterns of the addresses
 // that may get them beside those that the server makes.
-func (d *decoder) reply(f fields) (bool, []string) {
+func (d *handlerDecoder) reply(f fields) (bool, []string) {
 	n := f.n.get("reply")
 	if n == nil || n.kind != mapping {
 		return f.boolean("reply", false), nil
@@ -48,7 +51,7 @@ func (d *decoder) reply(f fields) (bool, []string) {
 }
 
 // kind returns the one kind of a handler, or "" with a problem reported.
-func (d *decoder) kind(n *node) HandlerKind {
+func (d *handlerDecoder) kind(n *node) HandlerKind {
 	var found []string
 	for _, k := range []HandlerKind{Exec, Worker, HTTP} {
 		if n.get(string(k)) != nil {
@@ -67,7 +70,7 @@ func (d *decoder) kind(n *node) HandlerKind {
 	return ""
 }
 
-func (d *decoder) process(h *Handler, f fields) {
+func (d *handlerDecoder) process(h *Handler, f fields) {
 	h.Command = d.command(f.n.get(string(h.Kind)))
 	h.Dir = f.options.Dir
 	if dir := f.path("dir"); dir != "" {
@@ -100,7 +103,7 @@ func (f fields) inheritOnly(key string) []string {
 
 // command reads program and arguments. No shell will split them, so one item
 // that looks like a command line is the commonest mistake.
-func (d *decoder) command(n *node) []Text {
+func (d *handlerDecoder) command(n *node) []Text {
 	var out []Text
 	for _, item := range list(n) {
 		if item.broken || item.kind != scalar {
@@ -139,7 +142,7 @@ func splitHint(n *node) string {
 	return "[" + strings.Join(words, ", ") + "]"
 }
 
-func (d *decoder) http(h *Handler, f fields) {
+func (d *handlerDecoder) http(h *Handler, f fields) {
 	h.URL = d.endpoint(f.scalar("http"))
 	h.Headers = d.pairs(f.n.get("headers"), "rsctl-")
 	h.Statuses = d.codes(f.n.get("statuses"), 200, 599)
@@ -152,7 +155,7 @@ func (d *decoder) http(h *Handler, f fields) {
 	}
 }
 
-func (d *decoder) secrets(n *node) []Text {
+func (d *handlerDecoder) secrets(n *node) []Text {
 	if n == nil {
 		return nil
 	}
@@ -171,7 +174,7 @@ func (d *decoder) secrets(n *node) []Text {
 
 // pairs reads environment variables or headers, in the order they are written.
 // Names with the prefix are set by rsctl itself.
-func (d *decoder) pairs(n *node, prefix string) []EnvVar {
+func (d *handlerDecoder) pairs(n *node, prefix string) []EnvVar {
 	if n == nil {
 		return nil
 	}
@@ -195,7 +198,7 @@ func (d *decoder) pairs(n *node, prefix string) []EnvVar {
 
 // codes reads a table of exit codes or statuses. Two entries must not say
 // different things about one code.
-func (d *decoder) codes(n *node, low, high int) []CodeRule {
+func (d *handlerDecoder) codes(n *node, low, high int) []CodeRule {
 	if n == nil {
 		return nil
 	}
@@ -234,7 +237,7 @@ func (r *CodeRule) String() string {
 	return fmt.Sprintf("%d-%d", r.From, r.To)
 }
 
-func (d *decoder) code(n *node, e entry, limits [2]int) (CodeRule, bool) {
+func (d *handlerDecoder) code(n *node, e entry, limits [2]int) (CodeRule, bool) {
 	from, to, ranged := strings.Cut(e.key, "-")
 	if !ranged {
 		to = from
@@ -251,7 +254,7 @@ func (d *decoder) code(n *node, e entry, limits [2]int) (CodeRule, bool) {
 	return CodeRule{From: a, To: b, Outcome: outcome}, ok
 }
 
-func (d *decoder) outcome(n *node) (Outcome, bool) {
+func (d *handlerDecoder) outcome(n *node) (Outcome, bool) {
 	kind, delay, found := strings.Cut(n.value, " ")
 	if !found {
 		return Outcome{Kind: kind}, true

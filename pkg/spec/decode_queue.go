@@ -35,7 +35,7 @@ func (d *decoder) queue(own, defaults *node) Queue {
 	d.declaration(&q, f)
 	d.retries(&q, f)
 	d.consuming(&q, f)
-	q.Handler = d.handler(f.n.get("handler"))
+	q.Handler = (&handlerDecoder{d}).handler(f.n.get("handler"))
 	q.bad = badKeys(own, defaults, f.n)
 	return q
 }

@@ -17,20 +17,3 @@ func checkTimerLoses(s *Spec, report report) {
 		}
 	}
 }
-
-// delaysBy returns the key by which the spec itself asks for delayed retries.
-// A hook may ask for them on its own account.
-func (q *Queue) delaysBy() (string, bool) {
-	if q.Backoff != nil {
-		return "backoff", true
-	}
-	if q.Handler == nil {
-		return "", false
-	}
-	for _, r := range append(append([]CodeRule(nil), q.Handler.ExitCodes...), q.Handler.Statuses...) {
-		if r.Outcome.Delay > 0 {
-			return "handler", true
-		}
-	}
-	return "", false
-}

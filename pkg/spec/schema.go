@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
@@ -131,3 +132,7 @@ func (j *jsonizer) verbatim(n *node) {
 		}
 	}
 }
+
+// compiled is the schema, compiled at its first use: it takes longer than
+// parsing a small spec does, and version or completion do not need it.
+var compiled = sync.OnceValues(func() (*jsonschema.Schema, error) { return compileSchema() })

@@ -155,12 +155,6 @@ func inside(n *node) string {
 	return " in " + n.label
 }
 
-func (v view) known(key string) bool {
-	props, _ := v.deref().here["properties"].(map[string]any)
-	_, ok := props[key]
-	return ok
-}
-
 func (e *explainer) missingKeys(ve *jsonschema.ValidationError) {
 	n := e.root.at(pointer(ve.InstanceLocation))
 	path := schemaPath(ve)

@@ -150,3 +150,9 @@ func index(part string, length int) (int, bool) {
 	i, err := strconv.Atoi(part)
 	return i, err == nil && i >= 0 && i < length
 }
+
+func (v view) known(key string) bool {
+	props, _ := v.deref().here["properties"].(map[string]any)
+	_, ok := props[key]
+	return ok
+}

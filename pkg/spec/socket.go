@@ -40,7 +40,7 @@ func SocketURL(s string) (socket string, u *url.URL, err error) {
 }
 
 // endpoint reads the URL of an http handler.
-func (d *decoder) endpoint(n *node) Text {
+func (d *handlerDecoder) endpoint(n *node) Text {
 	if n == nil || !strings.HasPrefix(n.value, SocketScheme) {
 		return d.url(n, httpSchemes)
 	}

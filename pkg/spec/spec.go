@@ -6,7 +6,10 @@
 // one delivery, by package settle.
 package spec
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Spec is one parsed and defaulted file. A Spec returned without errors obeys
 // every rule that can be checked without a broker.
@@ -261,4 +264,13 @@ type CodeRule struct {
 type Outcome struct {
 	Kind  string        // ack, drop, retry, retry_after
 	Delay time.Duration // with retry_after
+}
+
+// Queue returns the queue called name, or nil.
+func (s *Spec) Queue(name string) *Queue {
+	i := slices.IndexFunc(s.Queues, func(q Queue) bool { return q.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.Queues[i]
 }

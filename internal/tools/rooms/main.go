@@ -39,7 +39,6 @@ var limits = map[string]bounds{
 	"e2e/bench":              {10, 30},
 	"e2e/chaos":              {8, 33},
 	"e2e/rabbit":             {10, 30},
-	"pkg/spec":               {63, 38},
 	"pkg/topology":           {10, 30},
 	"pkg/topology/broker":    {9, 30},
 }

@@ -2,6 +2,8 @@ package spec
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -21,7 +23,7 @@ func (f fault) describe(n *node) (rule, message, hint string) {
 	if !n.inserted && !n.class.usable() {
 		rule = "yaml-type"
 	}
-	if f.wantsText() && n.class != classString && n.kind == scalar {
+	if f.wantsText(n) && n.class != classString && n.kind == scalar {
 		return unquoted(n)
 	}
 	message = n.label + " " + f.want
@@ -44,17 +46,17 @@ func (f fault) describe(n *node) (rule, message, hint string) {
 }
 
 func (f fault) hint(n *node) string {
-	number := strings.Contains(f.want, "number") || f.want == "must be 1"
+	takes := f.schema.types()
 	switch {
 	case n.kind != scalar:
 		return ""
-	case n.quoted && number && (classify(n.text).usable() || n.inserted) && classify(n.text) != classString:
+	case n.quoted && takes.number && (classify(n.text).usable() || n.inserted) && classify(n.text) != classString:
 		return "remove the quotes"
-	case n.quoted && n.inserted && (number || strings.Contains(f.want, "true or false")):
+	case n.quoted && n.inserted && (takes.number || takes.boolean):
 		return "remove the quotes: a plain ${…} takes the type that its key expects"
-	case number && n.class == classOddNumber:
+	case takes.number && n.class == classOddNumber:
 		return "write the number in plain decimal digits"
-	case strings.Contains(f.want, "true or false") && n.class == classOddBool:
+	case takes.boolean && n.class == classOddBool:
 		return "write " + plainBool(n.text)
 	case n.inserted:
 		return ""
@@ -73,9 +75,10 @@ func plainBool(s string) string {
 	return "false"
 }
 
-// wantsText reports whether any text will do.
-func (f fault) wantsText() bool {
-	return f.schema.types().text && (strings.Contains(f.want, "text") || strings.Contains(f.want, "UTF-8"))
+// wantsText reports whether the value would do if it were text.
+func (f fault) wantsText(n *node) bool {
+	takes := f.schema.types()
+	return takes.text && !takes.number && !takes.boolean && !f.duration && len(f.schema.enum()) == 0 && f.schema.takesText(n.text)
 }
 
 // unquoted reports text that YAML readers take for something else.
@@ -96,6 +99,14 @@ func durationReason(value string) string {
 		return ": it must be longer than 0"
 	}
 	return ""
+}
+
+// takesText reports whether a text is of the form that the schema wants.
+func (v view) takesText(text string) bool {
+	return !slices.ContainsFunc(v.branches(), func(b view) bool {
+		form, ok := b.here["pattern"].(string)
+		return ok && !regexp.MustCompile(form).MatchString(text)
+	})
 }
 
 // enum lists the words that a value may be.

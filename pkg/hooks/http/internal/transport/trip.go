@@ -66,10 +66,7 @@ func (p *trip) trace() *httptrace.ClientTrace {
 		GetConn: func(string) { // again when the transport tries again
 			p.asked.Store(true)
 			p.got.Store(false)
-			p.refused.Store(false)
-			p.answered.Store(false)
-			p.written.Store(false)
-			p.broken.Store(false)
+			p.forget()
 		},
 		GotConn: p.gotConn,
 		WroteRequest: func(info httptrace.WroteRequestInfo) {
@@ -110,7 +107,18 @@ func (p *trip) informed(int, textproto.MIMEHeader) error {
 	return nil
 }
 
+// forget drops what is known of an earlier try. HTTP/2 tells of GetConn for some
+// tries only: not when it goes on over a connection that was dialled for another
+// request. The end of a try before would then stand for that of the last one.
+func (p *trip) forget() {
+	p.refused.Store(false)
+	p.answered.Store(false)
+	p.written.Store(false)
+	p.broken.Store(false)
+}
+
 func (p *trip) gotConn(info httptrace.GotConnInfo) {
+	p.forget()
 	p.got.Store(true)
 	p.reused.Store(info.Reused)
 	c := kept(info.Conn)

@@ -1,7 +1,6 @@
 package membroker_test
 
 import (
-	"fmt"
 	"reflect"
 	"slices"
 	"time"
@@ -440,6 +439,6 @@ func properties(p *party) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		got.Body, want.Body = nil, nil
-		p.Error(fmt.Sprintf("got  %+v\nwant %+v", got, want))
+		p.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }

@@ -88,10 +88,9 @@ func (r *reader) uint(bytes int) (v uint64) {
 	return v
 }
 
-func (r *reader) octet() byte      { return byte(r.uint(1)) }
-func (r *reader) short() uint16    { return uint16(r.uint(2)) }
-func (r *reader) long() uint32     { return uint32(r.uint(4)) }
-func (r *reader) number() uint64   { return r.uint(8) }
-func (r *reader) text() string     { return string(r.take(int(r.octet()))) }
-func (r *reader) longText() string { return string(r.take(int(r.long()))) }
-func (r *reader) table() table     { return parseTable(r.take(int(r.long()))) }
+func (r *reader) octet() byte    { return byte(r.uint(1)) }
+func (r *reader) short() uint16  { return uint16(r.uint(2)) }
+func (r *reader) long() uint32   { return uint32(r.uint(4)) }
+func (r *reader) number() uint64 { return r.uint(8) }
+func (r *reader) text() string   { return string(r.take(int(r.octet()))) }
+func (r *reader) table() table   { return parseTable(r.take(int(r.long()))) }

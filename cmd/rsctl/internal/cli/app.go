@@ -65,3 +65,28 @@ func (g *globals) bind(root *cobra.Command) {
 	f.Var(&g.output, "output", "`form` of the result: text or json, more on some commands")
 	f.Var(&g.color, "color", "`when` to use colours: auto, always or never; NO_COLOR turns auto off")
 }
+
+// IO is what a command may touch of the outside world besides the network and
+// the files it is told about. Results go to Out, diagnostics to Err.
+type IO struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// progress writes a line that only a person at a terminal needs.
+func (a *app) progress(format string, args ...any) {
+	if c := a.stderr(); c.terminal && a.output.value == "text" {
+		c.printf(c.paint(dim, format)+"\n", args...)
+	}
+}
+
+// openLog puts a log in the place of standard error, once, as soon as its form is
+// known: text, json, or auto for what standard error is.
+func (a *app) openLog(format, level string) {
+	if a.log != nil {
+		return
+	}
+	asText := format == "text" || format == "auto" && a.stderr().terminal
+	a.log = newRunLog(a.sys.Err, asText, level)
+	a.sys.Err = a.log.pipe
+}

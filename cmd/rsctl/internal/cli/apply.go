@@ -37,11 +37,6 @@ broker cannot be reached or refuses the login.`,
 	return cmd
 }
 
-// bindTimeout adds --timeout to a short command.
-func bindTimeout(cmd *cobra.Command, limit *time.Duration) {
-	cmd.Flags().DurationVar(limit, "timeout", 10*time.Second, "give up after this long; 0 is no limit")
-}
-
 func apply(ctx context.Context, a *app, f applyFlags) error {
 	s, err := a.load()
 	if err != nil {
@@ -67,27 +62,6 @@ func apply(ctx context.Context, a *app, f applyFlags) error {
 		Broker: s.Broker.String(), Version: server.Version, Error: errorText(err),
 	}
 	return a.conclude(r, err)
-}
-
-// conclude prints a report and turns it into the command's error.
-func (a *app) conclude(r report, err error) error {
-	if writeErr := a.writeReport(r); writeErr != nil {
-		return writeErr
-	}
-	switch {
-	case err != nil:
-		return err
-	case !r.OK:
-		return errNo
-	}
-	return nil
-}
-
-// progress writes a line that only a person at a terminal needs.
-func (a *app) progress(format string, args ...any) {
-	if c := a.stderr(); c.terminal && a.output.value == "text" {
-		c.printf(c.paint(dim, format)+"\n", args...)
-	}
 }
 
 func size(t *topology.Topology) int { return len(t.Exchanges) + len(t.Queues) + len(t.Bindings) }

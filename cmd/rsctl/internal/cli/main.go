@@ -8,15 +8,7 @@ package cli
 
 import (
 	"context"
-	"io"
 )
-
-// IO is what a command may touch of the outside world besides the network and
-// the files it is told about. Results go to Out, diagnostics to Err.
-type IO struct {
-	In       io.Reader
-	Out, Err io.Writer
-}
 
 // Main runs one command line, args without the program's name, and returns the
 // exit code: see the constants.

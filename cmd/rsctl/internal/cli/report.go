@@ -106,3 +106,17 @@ func sentence(r report) string {
 	}
 	return r.Command + where + ": " + strings.Join(parts, ", ")
 }
+
+// conclude prints a report and turns it into the command's error.
+func (a *app) conclude(r report, err error) error {
+	if writeErr := a.writeReport(r); writeErr != nil {
+		return writeErr
+	}
+	switch {
+	case err != nil:
+		return err
+	case !r.OK:
+		return errNo
+	}
+	return nil
+}

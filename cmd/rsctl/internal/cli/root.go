@@ -1,13 +1,8 @@
 package cli
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
-
-const defaultFile = "queues.yaml"
 
 // newRoot builds the command tree. A new command is one line here.
 func newRoot(a *app) *cobra.Command {
@@ -70,45 +65,4 @@ func rootArgs(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	return usagef(`"rsctl --help" lists the commands`, "unknown command %q%s", args[0], didYouMean(args[0], commandNames(cmd)))
-}
-
-// flagError names the flag that was probably meant.
-func flagError(cmd *cobra.Command, err error) error {
-	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
-	mean := ""
-	if unknown {
-		var names []string
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if best := nearest(name, names); best != "" {
-			mean = "; did you mean --" + best + "?"
-		}
-	}
-	return usagef(helpHint(cmd), "%v%s", err, mean)
-}
-
-func helpHint(cmd *cobra.Command) string { return `see "` + cmd.CommandPath() + ` --help"` }
-
-// noArgs refuses arguments; the commonest one is the spec's name.
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	hint := helpHint(cmd)
-	if strings.HasSuffix(args[0], ".yaml") || strings.HasSuffix(args[0], ".yml") {
-		hint = "name the spec with -f " + args[0]
-	}
-	return usagef(hint, "%q takes no arguments, got %q", cmd.CommandPath(), args[0])
-}
-
-// between accepts from least to most arguments; what names them.
-func between(least, most int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) < least:
-			return usagef(helpHint(cmd), "%q needs %s", cmd.CommandPath(), what)
-		case len(args) > most:
-			return usagef(helpHint(cmd), "%q: unexpected argument %q", cmd.CommandPath(), args[most])
-		}
-		return nil
-	}
 }

@@ -77,13 +77,13 @@ collects what handlers leave behind.`,
   rsctl run --listen :9419     answer probes and Prometheus from other machines
   rsctl run --log-format json --log-level debug`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			a.openLog(&f)
+			a.openLog(f.logFormat.value, f.logLevel.value)
 			return noArgs(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), a, f) },
 	}
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		a.openLog(&f)
+		a.openLog(f.logFormat.value, f.logLevel.value)
 		return flagError(cmd, err)
 	})
 	f.bind(a, cmd)
@@ -149,14 +149,6 @@ func (f runFlags) check() error {
 		return usagef("add --drain, or leave --timeout out", "--timeout is for --drain")
 	}
 	return f.listen.check()
-}
-
-func namesOf(queues []*spec.Queue) []string {
-	var names []string
-	for _, q := range queues {
-		names = append(names, q.Name)
-	}
-	return names
 }
 
 // graceOf is the longest time that a handler has between SIGTERM and SIGKILL.

@@ -30,21 +30,15 @@ type runLog struct {
 	json bool
 }
 
-// openLog puts the log in the place of standard error, once, as soon as its form
-// is known.
-func (a *app) openLog(f *runFlags) {
-	if a.log != nil {
-		return
-	}
+// newRunLog returns a log that is written to err.
+func newRunLog(err io.Writer, asText bool, level string) *runLog {
 	outliveReaders()
-	asText := f.logFormat.value == "text" || f.logFormat.value == "auto" && a.stderr().terminal
-	handler := func(w io.Writer) slog.Handler { return newHandler(w, asText, levels[f.logLevel.value]) }
-	pipe := logpipe.New(a.sys.Err, logpipe.Size, func(lines uint64) []byte { return droppedLine(handler, lines) })
+	handler := func(w io.Writer) slog.Handler { return newHandler(w, asText, levels[level]) }
+	pipe := logpipe.New(err, logpipe.Size, func(lines uint64) []byte { return droppedLine(handler, lines) })
 	log := slog.New(handler(pipe))
-	a.log = &runLog{Logger: log, pipe: pipe, json: !asText}
-	a.sys.Err = pipe
 	stdlog.SetFlags(0) // packages of the library that use it: net/http's client does
 	stdlog.SetOutput(slog.NewLogLogger(log.Handler(), slog.LevelDebug).Writer())
+	return &runLog{Logger: log, pipe: pipe, json: !asText}
 }
 
 // outliveReaders keeps a write to a pipe that nobody reads from ending the

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -112,3 +113,5 @@ func plural(n int, one string) string {
 	}
 	return itoa(n) + " " + one + "s"
 }
+
+func itoa(n int) string { return strconv.Itoa(n) }

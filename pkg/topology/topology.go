@@ -144,3 +144,16 @@ func (t *Topology) For(queues ...string) *Topology {
 	}
 	return part
 }
+
+// Trip is one way that copies of a queue go on the broker, and where each of them
+// must arrive.
+type Trip struct {
+	Queue string // of the spec; its copies take this way
+	What  string // "delayed retries", "retries", "dead letters"
+	To    string // the queue where they must arrive
+	// Exchange and Key are what a copy is published with; Expires says that it
+	// has an expiration of its own, Delayed that the exchange has to hold it back.
+	Exchange, Key    string
+	Expires, Delayed bool
+	Pos              spec.Pos
+}

@@ -8,19 +8,6 @@ import (
 	"github.com/rsctl/rsctl/pkg/spec"
 )
 
-// Trip is one way that copies of a queue go on the broker, and where each of them
-// must arrive.
-type Trip struct {
-	Queue string // of the spec; its copies take this way
-	What  string // "delayed retries", "retries", "dead letters"
-	To    string // the queue where they must arrive
-	// Exchange and Key are what a copy is published with; Expires says that it
-	// has an expiration of its own, Delayed that the exchange has to hold it back.
-	Exchange, Key    string
-	Expires, Delayed bool
-	Pos              spec.Pos
-}
-
 // trips returns the ways of q's copies that something other than the default
 // exchange has a part in.
 func trips(q *spec.Queue) []Trip {

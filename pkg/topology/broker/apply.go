@@ -41,58 +41,6 @@ func Leave(t *topology.Topology) []Finding {
 	return findings
 }
 
-// attempt is one run over a topology.
-type attempt struct {
-	*Session
-	srv    topology.Server
-	log    *slog.Logger
-	report Report
-	absent map[string]bool // by kind and name, as known so far
-}
-
-// steps are what an attempt does with each object.
-type steps struct {
-	exchange func(context.Context, topology.Exchange) (Finding, error)
-	queue    func(context.Context, topology.Queue) (Finding, error)
-	binding  func(context.Context, topology.Binding) (Finding, error)
-}
-
-func (a *attempt) run(ctx context.Context, t *topology.Topology, do steps) (*Report, error) {
-	for _, x := range t.Exchanges {
-		if err := a.add(do.exchange(ctx, x)); err != nil {
-			return &a.report, err
-		}
-	}
-	for _, q := range t.Queues {
-		if err := a.add(do.queue(ctx, q)); err != nil {
-			return &a.report, err
-		}
-	}
-	if do.binding == nil {
-		return &a.report, nil
-	}
-	for _, b := range t.Bindings {
-		if err := a.add(do.binding(ctx, b)); err != nil {
-			return &a.report, err
-		}
-	}
-	return &a.report, nil
-}
-
-func (a *attempt) add(f Finding, err error) error {
-	if err != nil {
-		return err
-	}
-	a.report.Findings = append(a.report.Findings, f)
-	if f.State == Created {
-		a.log.Info("created", "kind", f.Kind, "name", f.Name)
-	}
-	return nil
-}
-
-// markAbsent remembers that nothing can be bound to an object.
-func (a *attempt) markAbsent(f Finding) { a.absent[f.Kind+" "+f.Name] = true }
-
 func (a *attempt) applyExchange(ctx context.Context, x topology.Exchange) (Finding, error) {
 	if x.External {
 		return a.lookExchange(ctx, x)
@@ -136,15 +84,6 @@ func declared(f Finding, before presence) Finding {
 	if before == absent {
 		f.State = Created
 	}
-	return f
-}
-
-func conflict(f Finding, ds []difference, first *amqp.Error) Finding {
-	f.State, f.Code, f.Detail = Conflict, codePrecondition, joinDifferences(ds)
-	if len(ds) == 0 {
-		f.Detail = words(first)
-	}
-	f.Hint = "the server never changes an existing " + f.Kind + ": delete it when it is empty and apply again, or correct the spec"
 	return f
 }
 
@@ -233,19 +172,4 @@ func (a *attempt) applyBinding(ctx context.Context, b topology.Binding) (Finding
 	default:
 		return refuse(f, answer, fmt.Sprintf("the binding %s", f.Name)), nil
 	}
-}
-
-// lostEnd names the end of a binding that is known not to be there.
-func (a *attempt) lostEnd(b topology.Binding) (string, bool) {
-	if a.absent[kindExchange+" "+b.Source] {
-		return fmt.Sprintf("exchange %q", b.Source), true
-	}
-	kind := kindQueue
-	if b.ToExchange {
-		kind = kindExchange
-	}
-	if a.absent[kind+" "+b.Destination] {
-		return fmt.Sprintf("%s %q", kind, b.Destination), true
-	}
-	return "", false
 }

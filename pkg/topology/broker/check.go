@@ -165,8 +165,6 @@ func warnWaiting(f Finding, q topology.Queue, ds []difference) Finding {
 	return warn(f, []string{fmt.Sprintf("it has no %s: unless a policy sets one, copies of %s that expire here are dropped", keyDeadLetter, quoteAll(q.WaitsFor))})
 }
 
-const keyDeadLetter = "x-dead-letter-exchange"
-
 // lookExchange checks an existing exchange against x; of an external one only
 // its type, where the spec gives it, and the arguments that x names.
 func (a *attempt) lookExchange(ctx context.Context, x topology.Exchange) (Finding, error) {

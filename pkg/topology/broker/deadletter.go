@@ -46,8 +46,6 @@ func (a *attempt) unlimited(q topology.Queue) topology.Queue {
 	return q
 }
 
-const keyLimit = "x-delivery-limit"
-
 // losses says in words what a dead-letter queue's differences from a plain
 // durable one do to messages.
 func (a *attempt) losses(ds []difference) []string {
@@ -100,17 +98,4 @@ func (a *attempt) warnDeadLetter(f Finding, q topology.Queue) Finding {
 		return f
 	}
 	return warn(f, a.limitLoss(show(limit)))
-}
-
-// warn adds what may be lost to a finding that is otherwise fine.
-func warn(f Finding, losses []string) Finding {
-	if len(losses) == 0 {
-		return f
-	}
-	f.State = Warned
-	if f.Detail != "" {
-		losses = append([]string{f.Detail}, losses...)
-	}
-	f.Detail = strings.Join(losses, "; ")
-	return f
 }

@@ -139,7 +139,7 @@ func TestWhileAnAlarmIsOnSuccessesAreAckedAndTheQueueDrains(t *testing.T) {
 	}
 }
 
-func (s *stage) ctl(t *testing.T, args ...string) error {
+func (s *scenario) ctl(t *testing.T, args ...string) error {
 	t.Helper()
 	_, err := s.nodes[0].Ctl(t.Context(), args...)
 	return err

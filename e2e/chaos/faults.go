@@ -23,11 +23,11 @@ type fault struct {
 	// machine connections, so only what is about silence has one.
 	query string
 	// login returns the URL that rsctl uses instead of the broker's own user.
-	login func(context.Context, *stage) (string, error)
+	login func(context.Context, *scenario) (string, error)
 	// prepare runs before the processes start; what it returns undoes it.
 	prepare preparation
 	// strike makes it go wrong once and mends it.
-	strike func(context.Context, *stage, plan) error
+	strike func(context.Context, *scenario, plan) error
 }
 
 // where says which broker a fault needs.
@@ -59,11 +59,11 @@ func withClassicDead(queues []queue) []queue {
 	return out
 }
 
-type preparation func(context.Context, *stage) (undo func() error, err error)
+type preparation func(context.Context, *scenario) (undo func() error, err error)
 
 // both is for preparations that have nothing to undo.
 func both(first, second preparation) preparation {
-	return func(ctx context.Context, s *stage) (func() error, error) {
+	return func(ctx context.Context, s *scenario) (func() error, error) {
 		if _, err := first(ctx, s); err != nil {
 			return nil, err
 		}

@@ -68,7 +68,7 @@ func (p plan) atLeast(f fault) int {
 }
 
 // strikes runs load and processes and strikes.
-func (s *stage) strikes(ctx context.Context, p plan) (n int, err error) {
+func (s *scenario) strikes(ctx context.Context, p plan) (n int, err error) {
 	for range max(s.fault.processes, 1) {
 		if err := s.run(); err != nil {
 			return 0, err
@@ -130,7 +130,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 // progress waits for n more runs of hooks.
-func (s *stage) progress(ctx context.Context, n int) error {
+func (s *scenario) progress(ctx context.Context, n int) error {
 	before, err := s.ledger.Runs()
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (s *stage) progress(ctx context.Context, n int) error {
 }
 
 // whileRunning is until with the log of the processes in the error.
-func (s *stage) whileRunning(ctx context.Context, what string, ok func() bool) error {
+func (s *scenario) whileRunning(ctx context.Context, what string, ok func() bool) error {
 	err := until(ctx, what, ok)
 	if errors.Is(err, errStalled) && len(s.processes) > 0 {
 		err = fmt.Errorf("%w\n%s", err, s.processes[len(s.processes)-1].tail())
@@ -155,7 +155,7 @@ const hiddenFor = time.Minute
 
 // restAll is rest until every message can be seen: a broker that is busy may take
 // its time to bring one from a queue to another.
-func (s *stage) restAll(ctx context.Context) error {
+func (s *scenario) restAll(ctx context.Context) error {
 	for end := time.Now().Add(hiddenFor); ; {
 		if err := s.rest(ctx); err != nil {
 			return err
@@ -178,7 +178,7 @@ func (s *stage) restAll(ctx context.Context) error {
 
 // unseen is an error that names what the server counts in the work and waiting
 // queues after the processes have ended: what nobody can read is not lost.
-func (s *stage) unseen(ctx context.Context) error {
+func (s *scenario) unseen(ctx context.Context) error {
 	if err := pause(ctx, statisticsAge); err != nil {
 		return err
 	}
@@ -217,12 +217,12 @@ func (c counts) in(queue string) string {
 		c.Messages, queue, c.Ready, c.Unacked, c.Messages-c.Ready-c.Unacked)
 }
 
-func (s *stage) account(found ledger.Found) (ledger.Account, error) {
+func (s *scenario) account(found ledger.Found) (ledger.Account, error) {
 	return s.ledger.Account(found, ledger.Rules{Cap: attempts, Gone: s.gone, Innocent: innocent})
 }
 
 // takeDead takes out the dead letters that are there.
-func (s *stage) takeDead() error {
+func (s *scenario) takeDead() error {
 	return s.withChannel(func(ch lent) error {
 		for _, q := range s.fault.queues {
 			if err := take(ch, q.dead(), &s.taken); err != nil {
@@ -236,7 +236,7 @@ func (s *stage) takeDead() error {
 // rest waits until no queue but the dead-letter queues holds a ready message, for
 // a few looks in a row, and stops the processes. What they hand back, because it
 // was kept for a while after a failure, is worked off by one more.
-func (s *stage) rest(ctx context.Context) error {
+func (s *scenario) rest(ctx context.Context) error {
 	for range 5 {
 		if err := errors.Join(s.quiet(ctx), s.stop()); err != nil {
 			return err
@@ -257,7 +257,7 @@ func (s *stage) rest(ctx context.Context) error {
 	return fmt.Errorf("%w: the queues do not drain", errStalled)
 }
 
-func (s *stage) quiet(ctx context.Context) error {
+func (s *scenario) quiet(ctx context.Context) error {
 	looks := 30 // longer than any delay of the load
 	if s.fault.hides {
 		looks = 80 // longer than a queue takes to try again to dead-letter
@@ -274,7 +274,7 @@ func (s *stage) quiet(ctx context.Context) error {
 }
 
 // stop ends the processes that run.
-func (s *stage) stop() error {
+func (s *scenario) stop() error {
 	var all []error
 	for _, p := range s.processes {
 		select {
@@ -287,7 +287,7 @@ func (s *stage) stop() error {
 }
 
 // ready is how many messages are ready in the work and waiting queues.
-func (s *stage) ready() (int, error) {
+func (s *scenario) ready() (int, error) {
 	var names []string
 	for _, q := range s.fault.queues {
 		names = append(names, q.name, q.waiting())
@@ -296,7 +296,7 @@ func (s *stage) ready() (int, error) {
 }
 
 // readyIn counts the messages that are ready in queues; "" is none.
-func (s *stage) readyIn(names ...string) (total int, err error) {
+func (s *scenario) readyIn(names ...string) (total int, err error) {
 	err = s.withChannel(func(ch lent) error {
 		for _, name := range names {
 			if name == "" {
@@ -314,7 +314,7 @@ func (s *stage) readyIn(names ...string) (total int, err error) {
 }
 
 // find empties every queue.
-func (s *stage) find() (found ledger.Found, err error) {
+func (s *scenario) find() (found ledger.Found, err error) {
 	err = s.withChannel(func(ch lent) error {
 		for _, q := range s.fault.queues {
 			for name, ids := range map[string]*[]string{q.name: &found.Work, q.waiting(): &found.Waiting, q.dead(): &found.Dead} {
@@ -330,7 +330,7 @@ func (s *stage) find() (found ledger.Found, err error) {
 
 // withChannel lends a channel on a connection that ends when a question has no
 // answer: a node that has just been killed, or is about to start, may give none.
-func (s *stage) withChannel(f func(lent) error) error {
+func (s *scenario) withChannel(f func(lent) error) error {
 	conn, err := dial(s.urls)
 	if err != nil {
 		return err

@@ -22,8 +22,8 @@ const backlog = 400
 // longDrain is longer than a held copy takes to be tried again.
 const longDrain = 40 * time.Second
 
-// A stage is one fault's virtual host, load, hooks and processes.
-type stage struct {
+// A scenario is one fault's virtual host, load, hooks and processes.
+type scenario struct {
 	venue
 	fault  fault
 	binary string
@@ -48,8 +48,8 @@ type stage struct {
 }
 
 // newStage makes everything but the processes and the load.
-func newStage(ctx context.Context, v venue, f fault, binary string) (_ *stage, err error) {
-	s := &stage{venue: v, fault: f, binary: binary, drain: longDrain, rng: rand.New(rand.NewPCG(rand.Uint64(), 0))}
+func newStage(ctx context.Context, v venue, f fault, binary string) (_ *scenario, err error) {
+	s := &scenario{venue: v, fault: f, binary: binary, drain: longDrain, rng: rand.New(rand.NewPCG(rand.Uint64(), 0))}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -80,10 +80,10 @@ func newStage(ctx context.Context, v venue, f fault, binary string) (_ *stage, e
 	return s, s.apply()
 }
 
-func (s *stage) onClose(f func() error) { s.closers = append(s.closers, f) }
+func (s *scenario) onClose(f func() error) { s.closers = append(s.closers, f) }
 
 // close ends and removes everything, in the opposite order.
-func (s *stage) close() {
+func (s *scenario) close() {
 	for _, p := range s.processes {
 		p.kill()
 	}
@@ -95,7 +95,7 @@ func (s *stage) close() {
 }
 
 // openProxy puts a proxy before every node, for rsctl and nobody else.
-func (s *stage) openProxy(ctx context.Context) (err error) {
+func (s *scenario) openProxy(ctx context.Context) (err error) {
 	urls := s.urls
 	if s.fault.login != nil {
 		url, err := s.fault.login(ctx, s)
@@ -112,7 +112,7 @@ func (s *stage) openProxy(ctx context.Context) (err error) {
 }
 
 // serveHook starts the endpoint of the http handlers.
-func (s *stage) serveHook() error {
+func (s *scenario) serveHook() error {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (s *stage) serveHook() error {
 }
 
 // apply writes the spec and declares it as the broker's own user.
-func (s *stage) apply() error {
+func (s *scenario) apply() error {
 	files := map[string]string{"queues.yaml": specText(s.fault.queues), "hook.sh": ledger.Script}
 	for name, text := range files {
 		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o755); err != nil {
@@ -145,10 +145,10 @@ func (s *stage) apply() error {
 	return nil
 }
 
-func (s *stage) spec() string { return filepath.Join(s.dir, "queues.yaml") }
+func (s *scenario) spec() string { return filepath.Join(s.dir, "queues.yaml") }
 
 // run starts one more rsctl run.
-func (s *stage) run() error {
+func (s *scenario) run() error {
 	p, err := startProcess(s.binary, s.env, "-f", s.spec(), "run", "--shutdown-timeout", s.drain.String(), "--log-format", "text")
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (s *stage) run() error {
 
 // catchUp waits until the innocent queues have caught up: how late their
 // messages are is said of one strike, not of many that follow each other closely.
-func catchUp(ctx context.Context, s *stage) error {
+func catchUp(ctx context.Context, s *scenario) error {
 	var names []string
 	for _, q := range s.fault.queues {
 		if q.innocent {

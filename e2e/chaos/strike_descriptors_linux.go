@@ -11,7 +11,7 @@ import (
 
 // useUpDescriptors leaves rsctl no room for another file for a while, while its
 // endpoint closes each connection after an answer.
-func useUpDescriptors(ctx context.Context, s *stage, _ plan) error {
+func useUpDescriptors(ctx context.Context, s *scenario, _ plan) error {
 	pid := s.processes[0].cmd.Process.Pid
 	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	if err != nil {

@@ -8,6 +8,6 @@ import (
 )
 
 // useUpDescriptors needs prlimit, which lowers the limit of another process.
-func useUpDescriptors(context.Context, *stage, plan) error {
+func useUpDescriptors(context.Context, *scenario, plan) error {
 	return errors.New("this fault needs Linux")
 }

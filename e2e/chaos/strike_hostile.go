@@ -16,7 +16,7 @@ import (
 var succeeds = []byte(ledger.Plan{Outcome: ledger.Ack}.String())
 
 // send publishes one message to every queue that is not innocent.
-func (s *stage) send(p amqp.Publishing) error {
+func (s *scenario) send(p amqp.Publishing) error {
 	p.DeliveryMode = amqp.Persistent
 	return s.withChannel(func(ch lent) error {
 		if err := ch.Confirm(false); err != nil {
@@ -41,7 +41,7 @@ func (s *stage) send(p amqp.Publishing) error {
 // undecodable publishes what RabbitMQ takes and the client library refuses to
 // read: headers nested too deep, too many of them, and so many bytes of them that
 // the server's own no longer fit into a frame.
-func undecodable(_ context.Context, s *stage, _ plan) error {
+func undecodable(_ context.Context, s *scenario, _ plan) error {
 	deep := amqp.Table{"end": true}
 	for range 40 {
 		deep = amqp.Table{"next": deep}
@@ -61,7 +61,7 @@ func undecodable(_ context.Context, s *stage, _ plan) error {
 
 // killer publishes messages whose handler kills rsctl, until RabbitMQ has given
 // each of them up.
-func killer(ctx context.Context, s *stage, _ plan) error {
+func killer(ctx context.Context, s *scenario, _ plan) error {
 	deaths := make(chan chan struct{})
 	s.hook.Stall(func(id string, _ int) {
 		if !strings.HasPrefix(id, "killer/") {
@@ -103,7 +103,7 @@ func killer(ctx context.Context, s *stage, _ plan) error {
 }
 
 // hasTaken counts the dead letters with an id.
-func (s *stage) hasTaken(id string) (n int) {
+func (s *scenario) hasTaken(id string) (n int) {
 	for _, have := range s.taken {
 		if have == id {
 			n++
@@ -114,7 +114,7 @@ func (s *stage) hasTaken(id string) (n int) {
 
 // forgeReplies asks for answers at addresses that nobody has, some of which end
 // the connection that answers on RabbitMQ 3.10 and 4.0.
-func forgeReplies(_ context.Context, s *stage, _ plan) error {
+func forgeReplies(_ context.Context, s *scenario, _ plan) error {
 	real, err := s.replyToken()
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func forgeReplies(_ context.Context, s *stage, _ plan) error {
 const replyTo = "amq.rabbitmq.reply-to"
 
 // replyToken is the address of a direct reply, as the server makes it.
-func (s *stage) replyToken() (token string, err error) {
+func (s *scenario) replyToken() (token string, err error) {
 	err = s.withChannel(func(ch lent) error {
 		if _, err := ch.Consume(replyTo, "", true, false, false, false, nil); err != nil {
 			return err
@@ -160,7 +160,7 @@ func (s *stage) replyToken() (token string, err error) {
 }
 
 // floodBodies publishes bodies near the largest that every series takes.
-func floodBodies(_ context.Context, s *stage, _ plan) error {
+func floodBodies(_ context.Context, s *scenario, _ plan) error {
 	body := append(bytes.Clone(succeeds), bytes.Repeat([]byte{' '}, 12<<20)...)
 	for range 4 {
 		if err := s.send(amqp.Publishing{MessageId: "hostile/large", Body: body}); err != nil {
@@ -173,7 +173,7 @@ func floodBodies(_ context.Context, s *stage, _ plan) error {
 // loseLogReader closes the pipe that rsctl logs to, and wants the process to do
 // its work and to drain all the same. Before RabbitMQ 4.3 a stop costs some
 // messages of a quorum queue an attempt, so those there must have one to spare.
-func loseLogReader(ctx context.Context, s *stage, _ plan) error {
+func loseLogReader(ctx context.Context, s *scenario, _ plan) error {
 	p := s.processes[0]
 	p.deaf.Store(true)
 	if err := s.progress(ctx, 200); err != nil {
@@ -191,7 +191,7 @@ func loseLogReader(ctx context.Context, s *stage, _ plan) error {
 }
 
 // stickLogReader stops reading the pipe that rsctl logs to, which takes 64 KiB.
-func stickLogReader(ctx context.Context, s *stage, _ plan) error {
+func stickLogReader(ctx context.Context, s *scenario, _ plan) error {
 	p := s.processes[0]
 	p.reader.Lock()
 	err := s.progressFor(ctx, outage)
@@ -200,7 +200,7 @@ func stickLogReader(ctx context.Context, s *stage, _ plan) error {
 }
 
 // progressFor wants runs of hooks to go on for a while.
-func (s *stage) progressFor(ctx context.Context, d time.Duration) error {
+func (s *scenario) progressFor(ctx context.Context, d time.Duration) error {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		if err := s.progress(ctx, 50); err != nil {
 			return err

@@ -12,18 +12,18 @@ import (
 // alarmTime is how long an alarm lasts.
 const alarmTime = 4 * time.Second
 
-func memoryAlarm(ctx context.Context, s *stage, _ plan) error {
-	return s.alarm(ctx, []string{"set_vm_memory_high_watermark", "0.000001"}, []string{"set_vm_memory_high_watermark", "0.4"})
+func memoryAlarm(ctx context.Context, s *scenario, _ plan) error {
+	return alarm(ctx, s, []string{"set_vm_memory_high_watermark", "0.000001"}, []string{"set_vm_memory_high_watermark", "0.4"})
 }
 
-func diskAlarm(ctx context.Context, s *stage, _ plan) error {
-	return s.alarm(ctx, []string{"set_disk_free_limit", "900000GB"}, []string{"set_disk_free_limit", "50MB"})
+func diskAlarm(ctx context.Context, s *scenario, _ plan) error {
+	return alarm(ctx, s, []string{"set_disk_free_limit", "900000GB"}, []string{"set_disk_free_limit", "50MB"})
 }
 
 // alarm holds that hooks go on while it is on. Nobody can publish meanwhile, and
 // failing messages of the classic queues wait for its end in every place there
 // is, so a quorum queue that has been worked off has nothing more to show.
-func (s *stage) alarm(ctx context.Context, on, off []string) error {
+func alarm(ctx context.Context, s *scenario, on, off []string) error {
 	if _, err := s.nodes[0].Ctl(ctx, on...); err != nil {
 		return err
 	}
@@ -42,11 +42,11 @@ func (s *stage) alarm(ctx context.Context, on, off []string) error {
 	return errors.Join(err, offErr)
 }
 
-func restartBroker(ctx context.Context, s *stage, _ plan) error { return s.nodes[0].Restart(ctx) }
+func restartBroker(ctx context.Context, s *scenario, _ plan) error { return s.nodes[0].Restart(ctx) }
 
 // killBroker does not strike at once: RabbitMQ 4.3.6 loses confirmed messages of a
 // quorum queue that was declared a moment before its only node is killed.
-func killBroker(ctx context.Context, s *stage, _ plan) error {
+func killBroker(ctx context.Context, s *scenario, _ plan) error {
 	if err := pause(ctx, 6*time.Second); err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func killBroker(ctx context.Context, s *stage, _ plan) error {
 // killLeader kills the node that leads the first queue, lets the others work,
 // and brings it back. It waits until every member takes part: on a busy machine
 // one may still be starting, and what is left without the leader is no majority.
-func killLeader(ctx context.Context, s *stage, _ plan) error {
+func killLeader(ctx context.Context, s *scenario, _ plan) error {
 	var state struct {
 		Leader string   `json:"leader"`
 		Online []string `json:"online"`
@@ -75,12 +75,12 @@ func killLeader(ctx context.Context, s *stage, _ plan) error {
 		if n.Name != state.Leader {
 			continue
 		}
-		return s.killNode(ctx, i)
+		return killNode(ctx, s, i)
 	}
 	return fmt.Errorf("no node is called %q, the leader", state.Leader)
 }
 
-func (s *stage) killNode(ctx context.Context, i int) error {
+func killNode(ctx context.Context, s *scenario, i int) error {
 	if err := s.nodes[i].Kill(); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (s *stage) killNode(ctx context.Context, i int) error {
 
 // shortConsumerTimeout makes the broker give up on unacknowledged deliveries
 // after seconds instead of half an hour.
-func shortConsumerTimeout(ctx context.Context, s *stage) (func() error, error) {
+func shortConsumerTimeout(ctx context.Context, s *scenario) (func() error, error) {
 	set := func(ctx context.Context, timeout, tick string) error {
 		code := fmt.Sprintf("application:set_env(rabbit, consumer_timeout, %s), application:set_env(rabbit, channel_tick_interval, %s).", timeout, tick)
 		_, err := s.nodes[0].Ctl(ctx, "eval", code)
@@ -101,7 +101,7 @@ func shortConsumerTimeout(ctx context.Context, s *stage) (func() error, error) {
 }
 
 // stallHooks keeps a few hooks running until the broker has given up on one.
-func stallHooks(ctx context.Context, s *stage, _ plan) error {
+func stallHooks(ctx context.Context, s *scenario, _ plan) error {
 	var stalled atomic.Int64
 	release := make(chan struct{})
 	s.hook.Stall(func(id string, _ int) { // on 4.3 only quorum queues have a timeout
@@ -119,7 +119,7 @@ func stallHooks(ctx context.Context, s *stage, _ plan) error {
 
 // deadLetterAtLeastOnce is the policy for operators whose quorum queues must not
 // lose a dead letter that is on its way when a node dies.
-func deadLetterAtLeastOnce(ctx context.Context, s *stage) (func() error, error) {
+func deadLetterAtLeastOnce(ctx context.Context, s *scenario) (func() error, error) {
 	pattern := `^(quorum|quorum-ttl|commands)$`
-	return func() error { return nil }, s.setPolicy(ctx, "dead-letter", pattern, `"dead-letter-strategy":"at-least-once","overflow":"reject-publish"`)
+	return func() error { return nil }, setPolicy(ctx, s, "dead-letter", pattern, `"dead-letter-strategy":"at-least-once","overflow":"reject-publish"`)
 }

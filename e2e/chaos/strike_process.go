@@ -6,7 +6,7 @@ import (
 )
 
 // killRsctl kills one process at a random moment and starts another.
-func killRsctl(ctx context.Context, s *stage, _ plan) error {
+func killRsctl(ctx context.Context, s *scenario, _ plan) error {
 	if err := pause(ctx, time.Duration(s.rng.IntN(1000))*time.Millisecond); err != nil {
 		return err
 	}
@@ -16,7 +16,7 @@ func killRsctl(ctx context.Context, s *stage, _ plan) error {
 }
 
 // replace starts a process in the place of one that has ended.
-func (s *stage) replace(i int) error {
+func (s *scenario) replace(i int) error {
 	if err := s.run(); err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func (s *stage) replace(i int) error {
 }
 
 // rollingRestart stops one process after the other by SIGTERM, as a deploy does.
-func rollingRestart(ctx context.Context, s *stage, _ plan) error {
+func rollingRestart(ctx context.Context, s *scenario, _ plan) error {
 	for i := range s.fault.processes {
 		if err := s.processes[i].stop(); err != nil {
 			return err
@@ -42,7 +42,7 @@ func rollingRestart(ctx context.Context, s *stage, _ plan) error {
 }
 
 // cutConnections resets the TCP connections between rsctl and the broker.
-func cutConnections(ctx context.Context, s *stage, _ plan) error {
+func cutConnections(ctx context.Context, s *scenario, _ plan) error {
 	if err := pause(ctx, time.Duration(s.rng.IntN(500))*time.Millisecond); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func cutConnections(ctx context.Context, s *stage, _ plan) error {
 }
 
 // blackHole lets nothing through for longer than heartbeats take to notice.
-func blackHole(ctx context.Context, s *stage, _ plan) error {
+func blackHole(ctx context.Context, s *scenario, _ plan) error {
 	s.proxy.Freeze()
 	err := pause(ctx, 5*time.Second)
 	s.proxy.Thaw()
@@ -60,7 +60,7 @@ func blackHole(ctx context.Context, s *stage, _ plan) error {
 
 // noConfirms swallows publisher confirms, for longer than the runtime waits for
 // them when there is time, and then cuts the connections of what still waits.
-func noConfirms(ctx context.Context, s *stage, p plan) error {
+func noConfirms(ctx context.Context, s *scenario, p plan) error {
 	length := 3 * time.Second
 	if p.long() {
 		length = 35 * time.Second

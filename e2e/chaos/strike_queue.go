@@ -18,17 +18,17 @@ import (
 const outage = 3 * time.Second
 
 // deleteWorkQueues deletes the queues that are consumed, with all they hold.
-func deleteWorkQueues(ctx context.Context, s *stage, _ plan) error {
+func deleteWorkQueues(ctx context.Context, s *scenario, _ plan) error {
 	return s.deleteQueues(ctx, func(q queue) string { return q.name })
 }
 
-func deleteWaitingQueues(ctx context.Context, s *stage, _ plan) error {
+func deleteWaitingQueues(ctx context.Context, s *scenario, _ plan) error {
 	return s.deleteQueues(ctx, queue.waiting)
 }
 
 // deleteQueues deletes one queue of each kind and declares it again after a
 // while.
-func (s *stage) deleteQueues(ctx context.Context, which func(queue) string) error {
+func (s *scenario) deleteQueues(ctx context.Context, which func(queue) string) error {
 	err := s.withChannel(func(ch lent) error {
 		for _, q := range s.fault.queues {
 			if name := which(q); name != "" {
@@ -58,7 +58,7 @@ func (s *stage) deleteQueues(ctx context.Context, which func(queue) string) erro
 // gone says what may have been deleted together with its queue: what was in the
 // work queue, or what waited in the waiting queue, or was on its way into a
 // dead-letter queue.
-func (s *stage) gone(id string, published time.Time, last string) bool {
+func (s *scenario) gone(id string, published time.Time, last string) bool {
 	if s.swept[id] {
 		return true
 	}
@@ -74,7 +74,7 @@ func (s *stage) gone(id string, published time.Time, last string) bool {
 
 // deleteDeadLetterQueues deletes each dead-letter queue after its messages were
 // taken out.
-func deleteDeadLetterQueues(ctx context.Context, s *stage, _ plan) error {
+func deleteDeadLetterQueues(ctx context.Context, s *scenario, _ plan) error {
 	for _, q := range s.fault.queues {
 		if err := s.takeAndDelete(ctx, q.dead()); err != nil {
 			return fmt.Errorf("delete %s: %w", q.dead(), err)
@@ -93,7 +93,7 @@ func deleteDeadLetterQueues(ctx context.Context, s *stage, _ plan) error {
 
 // takeAndDelete deletes a queue that is empty; a message that comes between the
 // look and the deletion makes it look again.
-func (s *stage) takeAndDelete(ctx context.Context, name string) error {
+func (s *scenario) takeAndDelete(ctx context.Context, name string) error {
 	for ctx.Err() == nil {
 		err := s.withChannel(func(ch lent) error {
 			if err := take(ch, name, &s.taken); err != nil {
@@ -114,29 +114,29 @@ func (s *stage) takeAndDelete(ctx context.Context, name string) error {
 // room for. It is in force before any limit is: a queue that gets both at once
 // may apply the limit first, and drop what it holds.
 func refuseWhenFull(pattern string) preparation {
-	return func(ctx context.Context, s *stage) (func() error, error) {
-		return func() error { return nil }, s.setPolicy(ctx, "room", pattern, `"overflow":"reject-publish"`)
+	return func(ctx context.Context, s *scenario) (func() error, error) {
+		return func() error { return nil }, setPolicy(ctx, s, "room", pattern, `"overflow":"reject-publish"`)
 	}
 }
 
 // fillUp leaves the queues that match a pattern no room for a while.
-func fillUp(pattern string) func(context.Context, *stage, plan) error {
-	return func(ctx context.Context, s *stage, _ plan) error {
-		if err := s.setPolicy(ctx, "room", pattern, `"overflow":"reject-publish","max-length":0`); err != nil {
+func fillUp(pattern string) func(context.Context, *scenario, plan) error {
+	return func(ctx context.Context, s *scenario, _ plan) error {
+		if err := setPolicy(ctx, s, "room", pattern, `"overflow":"reject-publish","max-length":0`); err != nil {
 			return err
 		}
 		err := pause(ctx, outage)
-		return errors.Join(err, s.setPolicy(context.WithoutCancel(ctx), "room", pattern, `"overflow":"reject-publish"`))
+		return errors.Join(err, setPolicy(context.WithoutCancel(ctx), s, "room", pattern, `"overflow":"reject-publish"`))
 	}
 }
 
-func (s *stage) setPolicy(ctx context.Context, name, pattern, definition string) error {
+func setPolicy(ctx context.Context, s *scenario, name, pattern, definition string) error {
 	body := fmt.Sprintf(`{"pattern":"%s","definition":{%s},"apply-to":"queues"}`, pattern, definition)
 	return s.host.Manage(ctx, http.MethodPut, "policies/"+s.host.Name+"/"+name, body, nil)
 }
 
 // limitedUser makes a user whose permissions can be changed.
-func limitedUser(ctx context.Context, s *stage) (string, error) {
+func limitedUser(ctx context.Context, s *scenario) (string, error) {
 	s.user = s.host.Name
 	if err := s.host.Manage(ctx, http.MethodPut, "users/"+s.user, `{"password":"secret","tags":""}`, nil); err != nil {
 		return "", err
@@ -149,10 +149,10 @@ func limitedUser(ctx context.Context, s *stage) (string, error) {
 		return "", err
 	}
 	u.User = url.UserPassword(s.user, "secret")
-	return u.String(), s.allowWrites(ctx, ".*")
+	return u.String(), allowWrites(ctx, s, ".*")
 }
 
-func (s *stage) allowWrites(ctx context.Context, pattern string) error {
+func allowWrites(ctx context.Context, s *scenario, pattern string) error {
 	body := fmt.Sprintf(`{"configure":".*","write":"%s","read":".*"}`, pattern)
 	return s.host.Manage(ctx, http.MethodPut, "permissions/"+s.host.Name+"/"+s.user, body, nil)
 }
@@ -160,21 +160,21 @@ func (s *stage) allowWrites(ctx context.Context, pattern string) error {
 // forbidCopies takes the permission to publish away. The broker remembers what a
 // channel may do, so the connections that rsctl publishes on are ended. The others
 // stay: with them the messages in hand would lose an attempt.
-func forbidCopies(ctx context.Context, s *stage, _ plan) error {
-	if err := s.allowWrites(ctx, "^$"); err != nil {
+func forbidCopies(ctx context.Context, s *scenario, _ plan) error {
+	if err := allowWrites(ctx, s, "^$"); err != nil {
 		return err
 	}
 	err := endPublishing(ctx, s)
 	if err == nil {
 		err = pause(ctx, outage)
 	}
-	return errors.Join(err, s.allowWrites(context.WithoutCancel(ctx), ".*"))
+	return errors.Join(err, allowWrites(context.WithoutCancel(ctx), s, ".*"))
 }
 
 // endPublishing has the broker close the connections that rsctl publishes on. The
 // management API knows of a new connection after some seconds, and of one that has
 // ended for as long.
-func endPublishing(ctx context.Context, s *stage) error {
+func endPublishing(ctx context.Context, s *scenario) error {
 	return until(ctx, "the broker to close a connection that rsctl publishes on", func() bool {
 		var conns []struct {
 			Name    string `json:"name"`

@@ -21,40 +21,6 @@ import (
 	"sync"
 )
 
-// Installed is the series that means "whatever version this machine has".
-const Installed = "installed"
-
-// Series lists the RabbitMQ series the project is tested on, oldest first.
-func Series() []string { return []string{"3.10", "4.0", "4.3"} }
-
-// Options says what to start. The zero value is one node of the installed
-// series with the management plugin.
-type Options struct {
-	// Series is one of [Series] or [Installed]; empty means what the
-	// environment variable RSCTL_E2E_SERIES says, else Installed.
-	Series string
-	// Plugins are enabled besides rabbitmq_management. [DelayedMessage] is
-	// built on the spot; any other must be part of the server's package.
-	Plugins []string
-	// Config holds lines of rabbitmq.conf, for example
-	// {"consumer_timeout": "5000"}.
-	Config map[string]string
-	// Advanced is an Erlang list for advanced.config, for settings that have no
-	// line of rabbitmq.conf, for example "[{rabbit, [{tcp_backlog, 7}]}]".
-	Advanced string
-	// Progress gets one line per long step (installing, building); nil is
-	// silent.
-	Progress func(line string)
-}
-
-func (o Options) advanced() string { return cmp.Or(o.Advanced, "[]") + ".\n" }
-
-func (o Options) progress(format string, args ...any) {
-	if o.Progress != nil {
-		o.Progress(fmt.Sprintf(format, args...))
-	}
-}
-
 // withDefaults fills what was left out and refuses a series nobody knows.
 func (o Options) withDefaults() (Options, error) {
 	o.Series = cmp.Or(o.Series, os.Getenv("RSCTL_E2E_SERIES"), Installed)
@@ -75,14 +41,6 @@ func Start(ctx context.Context, o Options) (*Node, error) {
 		return nil, err
 	}
 	return c.Nodes[0], nil
-}
-
-// A Cluster is a set of nodes that share a folder, a cookie and an epmd.
-type Cluster struct {
-	Nodes []*Node
-	close func() error
-	once  sync.Once
-	err   error
 }
 
 // StartCluster starts n nodes and joins the second and later ones to the first.
@@ -122,19 +80,4 @@ func (c *Cluster) start(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// Stop ends every node at once and removes every trace. Later calls return the
-// result of the first.
-func (c *Cluster) Stop() error {
-	c.once.Do(func() {
-		errs := make([]error, len(c.Nodes))
-		var wg sync.WaitGroup
-		for i, n := range c.Nodes {
-			wg.Go(func() { errs[i] = n.engine.discard() })
-		}
-		wg.Wait()
-		c.err = errors.Join(append(errs, c.close())...)
-	})
-	return c.err
 }
